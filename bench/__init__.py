@@ -1,0 +1,1 @@
+"""Benches: each compares with its peers in the same run and prints its conditions."""

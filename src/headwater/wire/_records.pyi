@@ -1,0 +1,9 @@
+from headwater.wire.records import Buffer
+
+INTERFACE: int
+
+def walk(
+    buffer: Buffer, position: int, count: int, consecutive: bool, /
+) -> tuple[int, int, int, int, int, int, int]: ...
+def first_at_or_after(buffer: Buffer, position: int, count: int, delta: int, /) -> tuple[int, int] | None: ...
+def scan_batches(buffer: Buffer, limit_offset: int, position: int = 0, /) -> int: ...
