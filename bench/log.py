@@ -103,10 +103,10 @@ def load(
 def java_produce(system: System, topic: str, megabytes: int) -> tuple[float, float, float]:
     """ProducerPerformance with big batches: (MB/s over its whole run, broker CPU seconds, bytes)."""
     count = megabytes * 1000
-    command = tool_command("ProducerPerformance", "--topic", topic, "--num-records", str(count),
-                           "--record-size", "1000", "--throughput", "-1", "--producer-props", f"bootstrap.servers={system.address}", "acks=all",
-                           "batch.size=1000000", "linger.ms=5", "buffer.memory=67108864",
-                           log_config=tool_log_config(cache()))  # fmt: skip
+    options = ["--topic", topic, "--num-records", str(count), "--record-size", "1000", "--throughput", "-1"]
+    options += ["--producer-props", f"bootstrap.servers={system.address}", "acks=all", "batch.size=1000000"]
+    options += ["linger.ms=5", "buffer.memory=67108864"]
+    command = tool_command("ProducerPerformance", *options, log_config=tool_log_config(cache()))
     before = system.cpu_seconds()
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     last = done.stdout.strip().splitlines()[-1]

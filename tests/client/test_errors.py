@@ -14,7 +14,10 @@ from headwater.client.address import is_servers, resolve
 from tests.any_kafka import Kafka, environment, free_port
 
 
-def test_nothing_listening_is_unavailable_with_the_line_that_starts_a_broker() -> None:
+def test_nothing_listening_is_unavailable_with_the_line_that_starts_a_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HEADWATER_COMMAND", raising=False)
     port = free_port()
     with pytest.raises(headwater.Unavailable) as raised, headwater.open(f"127.0.0.1:{port}"):
         pass

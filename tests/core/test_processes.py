@@ -164,9 +164,13 @@ def test_ctrl_c_in_the_terminal_does_not_reach_the_broker(tmp_path: Path) -> Non
         assert os.getsid(broker.pid) != os.getsid(0)
 
 
-def test_a_start_that_fails_raises_the_brokers_own_error_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_start_that_fails_raises_the_brokers_own_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "made"))
     before = temporary_directories()
-    with start_broker(tmp_path) as broker:
+    with start_broker(tmp_path / "data") as broker:
         with pytest.raises(Conflict) as refused:
             start_broker(listen=broker.address)
         assert refused.value.next_step
