@@ -78,7 +78,11 @@ class Done(NamedTuple):
 
 
 def environment(log: str | None = None, **more: str) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HEADWATER_", "_HEADWATER"))}
+    """A person's environment, whatever the tests run in: PYTHONUNBUFFERED would hide the order of two streams."""
+    kept = {
+        key: value for key, value in os.environ.items()
+        if not key.startswith(("HEADWATER_", "_HEADWATER", "PYTHONUNBUFFERED"))
+    }
     kept["PYTHONPATH"] = str(ROOT / "src")
     kept["PYTHONWARNINGS"] = "error::ResourceWarning"
     if log is not None:

@@ -22,6 +22,10 @@ SLOW_SECONDS = 3600
 AGAIN_SECONDS = 20  # an event loop may have logged the first alarm and gone on
 PLUGIN = "headwater.testing.pytest_plugin"
 
+# What the shell that started the tests happens to set must not change what they see.
+for name in ("HEADWATER_COMMAND", "HEADWATER_LOG", "PYTHONUNBUFFERED"):
+    os.environ.pop(name, None)
+
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.register_profile("slow", deadline=None, max_examples=5_000)
 hypothesis.settings.load_profile(os.environ.get("HEADWATER_HYPOTHESIS", "quick"))

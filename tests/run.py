@@ -134,10 +134,11 @@ def tool(module: str, *arguments: str) -> list[str]:
 
 
 def lint_steps() -> list[Step]:
+    layers = [sys.executable, "-c", LINT_IMPORTS, "--no-logo", "--no-cache"]
     return [
         Step("ruff", tool("ruff", "check", "--quiet", ".")),
         Step("mypy --strict", tool("mypy", "--no-error-summary")),
-        Step("layers", [sys.executable, "-c", LINT_IMPORTS, "--no-logo", "--no-cache"], environment={"PYTHONPATH": "src"}),
+        Step("layers", layers, environment={"PYTHONPATH": "src"}),
     ]
 
 

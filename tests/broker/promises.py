@@ -195,7 +195,8 @@ class Promises:
                 assert content_of(there[base].content) == content, f"{where}: another batch at {base}"
         for base, content in self.seen.get(place, {}).items():
             if base >= start:
-                assert base in there and there[base].content == content, f"{where}: what was read at {base} is not there"
+                same = base in there and there[base].content == content
+                assert same, f"{where}: what was read at {base} is not there"
         tags = [one.tag for one in stored if one.tag]
         assert len(tags) == len(set(tags)), f"{where}: stored twice: {sorted(t for t in tags if tags.count(t) > 1)}"
         before = self.epochs.get(place)
@@ -243,6 +244,7 @@ class Promises:
             assert seen in (set(), places), f"half of it: {what}"
             if transaction.outcome == "committed" or number in self.seen_transactions:
                 assert seen == places, what
+                transaction.outcome = "committed"
             elif transaction.outcome == "commit?":
                 group = committed(client, group_of(transaction.owner), self.home, stable=True)
                 whole = bool(seen) or (not places and transaction.group_offset and group == number)
@@ -254,7 +256,9 @@ class Promises:
                 last[transaction.owner] = number
         for name, number in last.items():
             group = committed(client, group_of(name), self.home, stable=True)
-            assert group == number, f"group offset of {name} is {group}, its last commit was {number}"
+            known = self.transactions.get(group)
+            what = f"group offset of {name} is {group} ({known and known.outcome}), its last commit was {number}"
+            assert group == number, what
 
     def _check_producers(self, world: World, client: Client) -> None:
         """Answers were lost, so clients send again: what is there is found, what is not is taken."""
@@ -267,8 +271,8 @@ class Promises:
                     found = (ErrorCode(answer.error_code), answer.base_offset)
                     assert found == (0, offset), f"a repetition of {tag_of(batch)!r} at {offset}: {found}"
                 assert world.log.topics[self.home].partitions[partition].log_end_offset == end, "appended again"
-        for partition in self._home(client):
-            tags = [one.tag for one in read_all(client, partition) if one.tag]
+        for home in self._home(client):
+            tags = [one.tag for one in read_all(client, home) if one.tag]
             assert len(tags) == len(set(tags)), "a repetition was stored twice"
 
     def send_again(self, client: Client, producer: Sequenced) -> None:

@@ -8,8 +8,8 @@ take turns by a seed. What clients are told goes into `Promises`.
 from __future__ import annotations
 
 import random
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, NoReturn
 
 from headwater.broker.config import BrokerSettings
 from headwater.broker.state import Broker
@@ -47,6 +47,7 @@ from tests.broker.promises import Owner, Promises, Sequenced, Transaction, group
 
 HOME, AGING, PASSING = "home", "aging", "passing"  # never deleted; by age; deleted and made again
 PARTITIONS = 3
+WINDOW_BYTES = 600  # about two units
 Script = Generator[list[tuple[Any, int]], list[Any], None]
 
 SETTINGS = {
@@ -71,10 +72,14 @@ def log_settings(window_bytes: int) -> LogSettings:
     )
 
 
+class Fenced(Exception):
+    """The disk failed, and the log with it: nothing will be acknowledged any more."""
+
+
 class CutWorld(World):
     """A broker over a given disk, with small limits."""
 
-    def __init__(self, disk: FaultyDisk, clock: ManualClock | None = None, window_bytes: int = 600) -> None:
+    def __init__(self, disk: FaultyDisk, clock: ManualClock | None = None, window_bytes: int = WINDOW_BYTES) -> None:
         self.settings = BrokerSettings(SETTINGS)
         self.clock = clock or ManualClock(wall_ms=1_700_000_000_000, monotonic_ms=5_000)
         self.disk = disk
@@ -112,13 +117,14 @@ class Actor:
 
 
 class Run:
-    def __init__(self, seed: int, disk: FaultyDisk) -> None:
+    def __init__(self, seed: int, disk: FaultyDisk, window_bytes: int = WINDOW_BYTES) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
         self.promises = Promises(HOME)
-        self.world = CutWorld(disk)
+        self.world = CutWorld(disk, window_bytes=window_bytes)
         self.count = 0  # makes tags and transaction numbers
         self.actors: list[Actor] = []
+        self.refused = 0  # requests, when the disk failed
 
     def start(self) -> None:
         self.world.open()
@@ -128,7 +134,8 @@ class Run:
         """Clients connect; what they know is in the promises."""
         self.window: Any = None
         self.work: Any = None
-        scripts = [self.topics(), self.plain(), self.plain(), self.reader(), self.reader(), self.reader(), self.trim(), self.member()]
+        scripts = [self.topics(), self.trim(), self.member(), self.plain(), self.plain()]
+        scripts += [self.reader(), self.reader(), self.reader()]
         scripts += [self.sequenced("a"), self.sequenced("b"), self.transactional("x", bump=False)]
         scripts += [self.transactional("y", bump=True), self.transactional("z", bump=False)]
         self.actors = [Actor(self.world.client(), script) for script in scripts]
@@ -140,7 +147,8 @@ class Run:
     # the scheduler
 
     def run(self, steps: int) -> None:
-        bag = [self.turn] * 60 + [self.journal] * 16 + [self.segments] * 14 + [self.tick] * 5 + [self.checkpoint]
+        windows = 16 if self.world.window_bytes > 1 else 150  # of one unit each: they must keep up
+        bag = [self.turn] * 60 + [self.journal] * windows + [self.segments] * 14 + [self.tick] * 5 + [self.checkpoint]
         for _ in range(steps):
             self.chance.choice(bag)()
             self.note_epochs()
@@ -168,7 +176,10 @@ class Run:
             return self.journal_ends()
         window = self.world.log.take_window()
         if window is not None:
-            self.world.log.write_window(window)
+            try:
+                self.world.log.write_window(window)
+            except OSError as error:
+                self.fence(self.world.log.window_failed, window, error)
             self.window = window
             if self.chance.random() < 0.6:
                 self.journal_ends()
@@ -183,7 +194,10 @@ class Run:
             return self.segments_end()
         work = self.world.log.take_segment_work()
         if work is not None:
-            self.world.log.write_segments(work)
+            try:
+                self.world.log.write_segments(work)
+            except OSError as error:
+                self.fence(self.world.log.segments_failed, work, error)
             self.work = work
             if self.chance.random() < 0.6:
                 self.segments_end()
@@ -192,6 +206,17 @@ class Run:
         work, self.work = self.work, None
         if work is not None:
             self.world.log.segments_written(work)
+
+    def fence(self, fail: Callable[[Any, OSError], None], what: Any, error: OSError) -> NoReturn:
+        """Whoever waits for the disk is told that it failed."""
+        waiting = [each for actor in self.actors for each in actor.pending if not each.done]
+        fail(what, error)
+        answered = [each for each in waiting if each.done]
+        self.refused = len(answered)
+        for pending in answered:
+            # Fields with their default are not shown; only a success has nothing but error codes of 0.
+            assert "error_code=" in repr(pending.response), pending.response
+        raise Fenced
 
     def tick(self) -> None:
         world = self.world
@@ -359,19 +384,17 @@ class Run:
             assert commit_error(answer) == ErrorCode.NONE, commit_error(answer)
             self.promises.offset_told[key] = value
             if self.chance.random() < 0.5:
-                # Sent with the next commit in flight, on the same connection's turn: only what is durable is told.
                 yield from self.look(group, identity)
 
     def look(self, group: str, identity: dict[str, Any]) -> Script:
+        """Somebody looks while a commit is in flight: only what is durable is told."""
         index = self.chance.randrange(PARTITIONS)
         key = (group, index)
         value = self.promises.offset_asked[key] = self.promises.offset_asked.get(key, -1) + 1
         asked = OffsetFetchRequestTopics(name=HOME, partition_indexes=[index])
         fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[asked])])
-        committing, looking = yield_both(commit_request(group, {(HOME, index): value}, **identity), fetch)
-        viewer = self.world.client("viewer")
-        writer = self.world.client("writer")
-        first, second = writer.submit(*committing), viewer.submit(*looking)
+        first = self.world.client("writer").submit(commit_request(group, {(HOME, index): value}, **identity), 8)
+        second = self.world.client("viewer").submit(fetch, 8)
         while not second.done:
             yield []
         part = second.response.groups[0].topics[0].partitions[0]
@@ -383,7 +406,7 @@ class Run:
         self.promises.offset_told[key] = value
 
     def join(self, group: str) -> Script:
-        times = {"session_timeout_ms": 1_800_000, "rebalance_timeout_ms": 1_800_000}
+        times: dict[str, Any] = {"session_timeout_ms": 1_800_000, "rebalance_timeout_ms": 1_800_000}
         (answer,) = yield [(join_request(group, **times), 5)]
         assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
         member_id = answer.member_id
@@ -427,7 +450,7 @@ class Run:
         indexes = self.chance.sample(range(PARTITIONS), self.chance.randrange(1, PARTITIONS + 1))
         me = {"transactional_id": name, "producer_id": owner.producer_id, "producer_epoch": owner.epoch}
         if not owner.bump:
-            old = {f"v3_and_below_{key}": value for key, value in me.items()}
+            old: dict[str, Any] = {f"v3_and_below_{key}": value for key, value in me.items()}
             topics = [AddPartitionsToTxnTopic(name=HOME, partitions=indexes)]
             (answer,) = yield [(AddPartitionsToTxnRequest(v3_and_below_topics=topics, **old), 3)]
             results = answer.results_by_topic_v3_and_below[0].results_by_partition
@@ -475,7 +498,3 @@ class Run:
         transaction.outcome = "committed" if commit else "aborted"
         if owner.bump:
             owner.producer_id, owner.epoch, owner.next = answers[0].producer_id, answers[0].producer_epoch, {}
-
-
-def yield_both(committing: Any, looking: Any) -> tuple[tuple[Any, int], tuple[Any, int]]:
-    return (committing, 8), (looking, 8)

@@ -208,6 +208,19 @@ def test_a_client_that_asked_for_a_shorter_life_gets_it(world: World, client: Cl
     assert committed(client, "g") == -1
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_client_that_asks_for_the_longest_life_there_is_gets_it(
+    world: World, client: Client, restart: bool
+) -> None:
+    client.create("events")
+    request = commit_request("g", {("events", 0): 7}, retention_time_ms=(1 << 63) - 1)
+    assert commit_error(client.ask(request, 3)) == NONE
+    if restart:
+        world.restart()
+    world.advance(400 * 86_400_000)
+    assert committed(world.client(), "g") == 7
+
+
 def test_a_group_that_only_holds_offsets_loses_them_seven_days_after_each_commit(
     world: World, client: Client
 ) -> None:

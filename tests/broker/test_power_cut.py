@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from headwater.broker.groups.coordinator import Groups
 from headwater.broker.transactions import markers
+from headwater.core.errors import HeadwaterError
 from headwater.log import Log, Partition
 from headwater.log.producer_state import ProducerStates
 from headwater.testing.faulty_disk import FaultyDisk, PowerCut
-from tests.broker.run_under_cuts import CutWorld, Run
+from tests.broker.run_under_cuts import WINDOW_BYTES, CutWorld, Fenced, Run
 
 STEPS = 1_200
 GOES_ON = 120  # steps after a cut
@@ -38,12 +40,14 @@ def operations_of(seed: int) -> int:
     return operations
 
 
-def crash_and_check(seed: int, crash_at: int, images: int, **disk_options: bool) -> None:
-    disk = FaultyDisk(seed=seed, crash_at=crash_at, **disk_options)  # type: ignore[arg-type]
-    run = Run(seed, disk)
+def crash_and_check(
+    seed: int, crash_at: int, images: int, window_bytes: int = WINDOW_BYTES, **disk_options: Any
+) -> None:
+    disk = FaultyDisk(seed=seed, crash_at=crash_at, **disk_options)
+    run = Run(seed, disk, window_bytes)
     with contextlib.suppress(PowerCut):
         run.start()
-        run.run(STEPS)
+        run.run(STEPS if window_bytes > 1 else STEPS * 2)
     for number in range(images):
         image_seed = crash_at * 1000 + number
         print(f"seed {seed}, power cut before operation {crash_at} ({disk.trace[-1]}), image {image_seed}")
@@ -86,6 +90,36 @@ def test_a_power_cut_takes_back_nothing_that_the_broker_said(seed: int) -> None:
 def test_a_power_cut_at_every_single_operation_with_twenty_images(seed: int) -> None:
     for crash_at in range(1, operations_of(seed) + 1):
         crash_and_check(seed, crash_at, 20)
+
+
+def fail_and_check(seed: int, **failure: int) -> int | None:
+    """A disk that fails once, in the middle of a run. How many requests were refused; None if it ended before."""
+    disk = FaultyDisk(seed=seed, **failure)  # type: ignore[arg-type]
+    run = Run(seed, disk)
+    try:
+        run.start()
+        run.run(STEPS)
+    except (Fenced, OSError, HeadwaterError):
+        print(f"seed {seed}, {failure}: {disk.trace[-1]}")
+        check_image(run, disk.crash_image(seed), seed, keep=True)
+        return run.refused
+    return None
+
+
+@pytest.mark.parametrize("failure", ["fail_sync_at", "fail_write_at", "short_write_at"])
+def test_an_error_of_the_disk_takes_back_nothing_that_the_broker_said(failure: str) -> None:
+    refused = [fail_and_check(5, **{failure: n}) for n in [*range(1, 60, 8), *range(60, 1200, 31)]]
+    failed = [each for each in refused if each is not None]
+    assert len(failed) > 12 and sum(failed) > 2 * len(failed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("failure", ["fail_sync_at", "fail_write_at", "short_write_at"])
+@pytest.mark.parametrize("seed", [6, 7])
+def test_an_error_at_every_call_takes_back_nothing_that_the_broker_said(failure: str, seed: int) -> None:
+    n = 1
+    while fail_and_check(seed, **{failure: n}) is not None:
+        n += 1
 
 
 # --- planted faults -------------------------------------------------------------------------------------------
@@ -163,12 +197,13 @@ def leader_epochs_stay(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTS: dict[str, Plant] = {
-    plant.__name__.replace("_", "-"): plant
-    for plant in (
-        acknowledge_before_sync, readers_see_what_is_not_durable, markers_in_frames_of_their_own,
-        offsets_are_told_before_they_are_durable, repetitions_are_not_recognized,
-        producers_are_forgotten_by_a_restart, leader_epochs_stay,
-    )  # fmt: skip
+    "acknowledge-before-sync": acknowledge_before_sync,
+    "readers-see-what-is-not-durable": readers_see_what_is_not_durable,
+    "markers-in-frames-of-their-own": markers_in_frames_of_their_own,
+    "offsets-are-told-before-they-are-durable": offsets_are_told_before_they_are_durable,
+    "repetitions-are-not-recognized": repetitions_are_not_recognized,
+    "producers-are-forgotten-by-a-restart": producers_are_forgotten_by_a_restart,
+    "leader-epochs-stay": leader_epochs_stay,
 }
 
 
@@ -178,8 +213,11 @@ def test_the_checker_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     operations = operations_of(4)
     if name in PLANTS:
         PLANTS[name](monkeypatch)
+    window_bytes, images = WINDOW_BYTES, 2
+    if name == "markers-in-frames-of-their-own":
+        window_bytes, images = 1, 1  # each unit alone; what is half done is durable, whatever the image
     with pytest.raises(Exception) as caught:  # an assertion, or a directory that cannot be opened
-        for crash_at in range(operations // 3, operations, 5):
-            crash_and_check(4, crash_at, 4, **lies.get(name, {}))
+        for crash_at in range(operations // 3, operations, 7):
+            crash_and_check(4, crash_at, images, window_bytes, **lies.get(name, {}))
     assert not isinstance(caught.value, PowerCut)
     print(f"{name}: {caught.value}")

@@ -179,8 +179,21 @@ class Fight:
 @pytest.mark.parametrize("bump", [False, True], ids=["first protocol", "second protocol"])
 @pytest.mark.parametrize("seed", range(12))
 def test_transactions_are_whole_and_only_their_owners_end_them(seed: int, bump: bool) -> None:
-    fight: Any = Fight(seed, bump)
+    fight(seed, bump)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bump", [False, True], ids=["first protocol", "second protocol"])
+@pytest.mark.parametrize("tens", range(100, 150))
+def test_transactions_are_whole_over_very_many_fights(tens: int, bump: bool) -> None:
+    for seed in range(tens * 10, tens * 10 + 10):
+        fight(seed, bump)
+
+
+def fight(seed: int, bump: bool) -> None:
+    print(f"seed {seed}")
+    one: Any = Fight(seed, bump)
     for _ in range(STEPS):
-        fight.step()
-    fight.finish()
-    assert fight.commits > 3, "a run in which hardly anything is committed shows nothing"
+        one.step()
+    one.finish()
+    assert one.commits > 3, "a run in which hardly anything is committed shows nothing"

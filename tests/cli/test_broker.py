@@ -50,7 +50,7 @@ def test_a_directory_belongs_to_one_broker(no_broker: Shell) -> None:
     with running(no_broker):
         # without the warnings of an interpreter that ends early
         done = no_broker("broker", "--listen", "127.0.0.1:0", code=4, env={"PYTHONWARNINGS": ""})
-        assert "another process uses it" in done.err
+        assert f"headwater already runs on ./data at {read_endpoint(no_broker.directory / 'data').address}" in done.err
 
 
 def test_an_address_that_others_can_reach_must_be_asked_for(no_broker: Shell) -> None:

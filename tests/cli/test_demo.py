@@ -1,6 +1,7 @@
 """The demonstration: exact in a pipe, able to fail, quiet when interrupted."""
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from headwater.cli.demo_screen import TerminalScreen
 from tests.any_kafka import Shell, ours, wait_for
 
 pytestmark = ours
@@ -21,7 +23,7 @@ def test_everything_acknowledged_is_present_after_a_kill(no_broker: Shell) -> No
     assert found is not None, done.out
     assert found.group(1) == found.group(2)
     assert int(found.group(1)) > 100
-    assert "SIGKILL" in done.out
+    assert re.search(r"SIGKILL to the broker, with [1-9][0-9,]* records? on the way", done.out), done.out
     assert "missing 0, duplicates 0, out of order 0" in done.out
     assert "\x1b" not in done.out
     assert done.err == ""
@@ -62,3 +64,21 @@ def test_ctrl_c_ends_it_and_its_broker(no_broker: Shell) -> None:
         assert running.stderr is not None
         assert b"Traceback" not in running.stderr.read()
     assert Path(no_broker.directory / "kept").is_dir()
+
+
+@pytest.mark.parametrize("columns", [30, 50, 80])
+def test_the_story_is_whole_on_a_narrow_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = TerminalScreen(io.StringIO())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen.begin("127.0.0.1:12345", 0.1, "/tmp/headwater-abcdefgh")
+    screen.event("a client writes 10,000 records/s with acks=all, a group of two reads")
+    screen.event("SIGKILL to the broker, with 1,234 records on the way", "red")
+    screen.frame(123_456_789, 123_456_789, 0)
+    screen.stopped = True
+    screen.frame(123_466_789, 123_466_789, 0)
+    lines = screen.lines(columns - 1)
+    assert max(len(line) for line in lines) < columns
+    told = " ".join(" ".join(lines).split())
+    assert "a client writes 10,000 records/s with acks=all, a group of two reads" in told
+    assert "with 1,234 records on the way" in told
+    assert re.search(r"writes +0/s", told)

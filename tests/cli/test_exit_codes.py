@@ -72,7 +72,7 @@ def test_7_partly_done(kafka: Kafka, shell: Shell) -> None:
     topic = kafka.topic(max_message_bytes="2000")
     # two batches: the first fits, the second holds a record that the topic refuses
     done = shell("produce", topic, "-X", "batch.num.messages=1", stdin=f"ok\n{'x' * 5000}\n", code=7)
-    assert "1 records acknowledged" in done.err
+    assert "1 record acknowledged" in done.err
     assert "max.message.bytes" in done.err
 
 

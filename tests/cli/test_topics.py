@@ -78,7 +78,7 @@ def test_deleting_is_shown_first_and_done_with_yes(kafka: Kafka, shell: Shell) -
     topic = kafka.topic()
     kafka.fill(topic, ["a"])
     done = shell("topics", "delete", topic)
-    assert done.out == f"{topic}: 1 partitions, 1 records\n"
+    assert done.out == f"{topic}: 1 partition, 1 record\n"
     assert "Add --yes" in done.err
     assert f"{topic}\t" in shell("topics", "list", "--plain").out
     shell("topics", "delete", topic, "--yes")

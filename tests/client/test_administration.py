@@ -74,7 +74,9 @@ def test_a_group_is_moved_after_the_move_was_planned(
             reader.commit()
         wait_for(lambda: log.groups.describe(group).state == "empty")
         moves = log.groups.plan_move(group, to=to, shift=shift)
-        assert moves == [(topic, 0, 2, expected)]
+        assert [move[:4] for move in moves] == [(topic, 0, 2, expected)]
+        # what the log does not reach is said, not silently replaced
+        assert moves[0].asked == {99: 99, -1: -1}.get(to, -7 if shift == -9 else None)  # type: ignore[call-overload]
         assert log.groups.committed(group) == {(topic, 0): 2}
         log.groups.apply(group, moves)
         assert log.groups.committed(group) == {(topic, 0): expected}

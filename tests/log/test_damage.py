@@ -7,7 +7,6 @@ import random
 import pytest
 
 from headwater.log import Log, LogSettings, Partition
-from headwater.log.verify import verify
 from headwater.testing.clock import ManualClock
 from headwater.testing.faulty_disk import FaultyDisk
 from headwater.wire import batch as record_batch
@@ -117,7 +116,7 @@ def test_a_damaged_index_is_named_made_again_and_kept_aside(whole: tuple[FaultyD
                 assert image.content(path) == disk.content(path)
                 assert any("/quarantine/t-0." in name for name in image.files())
             else:  # nothing had to look into this index; the deep check does
-                assert [damage.file for damage in verify(log)] == [path]
+                assert [damage.file for damage in log.verify()] == [path]
 
 
 def test_a_missing_segment_is_named_and_the_rest_is_served(whole: tuple[FaultyDisk, bytes]) -> None:
@@ -140,12 +139,12 @@ def test_a_missing_segment_is_named_and_the_rest_is_served(whole: tuple[FaultyDi
 
 def test_files_that_only_kafka_reads_are_checked_by_the_deep_check(whole: tuple[FaultyDisk, bytes]) -> None:
     disk, _ = whole
-    assert verify(open_log(disk.crash_image(0))) == []
+    assert open_log(disk.crash_image(0)).verify() == []
     for path in [*files(disk, ".snapshot"), f"{FOLDER}/partition.metadata", f"{FOLDER}/leader-epoch-checkpoint"]:
         for position in range(disk.file_size(path) or 0):
             image = disk.crash_image(0)
             image.damage(path, position, 1)
-            assert [damage.file for damage in verify(open_log(image))] == [path]
+            assert [damage.file for damage in open_log(image).verify()] == [path]
 
 
 def journaled(disk: FaultyDisk, *, segments_to: int) -> list[int]:

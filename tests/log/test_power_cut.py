@@ -67,10 +67,10 @@ def test_power_cut_at_every_disk_operation_keeps_what_was_acknowledged(seed: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10, 16))
-def test_power_cut_at_every_single_operation_with_twenty_images(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_power_cut_at_every_single_operation_with_six_images(seed: int) -> None:
     for crash_at in range(1, operations_of(seed) + 1):
-        crash_and_check(seed, crash_at, 20, disk_options={})
+        crash_and_check(seed, crash_at, 6, disk_options={})
 
 
 @pytest.mark.parametrize(

@@ -321,7 +321,8 @@ class Workload:
                     aborted.append((header.producer_id, first))
             elif header.is_transactional:
                 begun.setdefault(header.producer_id, change[3])
-        assert partition.last_stable_offset == min([partition.high_watermark, *begun.values()])
+        stable = min([partition.high_watermark, *begun.values()])
+        assert partition.last_stable_offset == max(stable, partition.log_start_offset)
         found = partition.aborted_transactions(partition.log_start_offset, partition.log_end_offset)
         assert [tuple(f) for f in found] == sorted(aborted, key=lambda pair: pair[1])
 

@@ -25,6 +25,11 @@ from headwater.log.topic_config import (
 )  # fmt: skip
 from headwater.wire.errors import KafkaError
 
+# Settings of Kafka's that are options of ours; they are shown, and refused with the option to type.
+OPTIONS = {
+    "log.dirs": "--data DIR", "listeners": "--listen HOST:PORT", "advertised.listeners": "--advertise HOST:PORT"
+}  # fmt: skip
+
 # Where a value comes from, as DescribeConfigs numbers it.
 SOURCE_TOPIC, SOURCE_COMMAND_LINE, SOURCE_DEFAULT = 1, 4, 5
 
@@ -59,9 +64,9 @@ def _identity() -> Iterator[Row]:
     yield _fixed("node.id", INT, "1", "The id of this broker, and of the controller: it is both.", least=0)
     yield _fixed("broker.id", INT, "1", "The older name of node.id.", least=0)
 
-    yield _fixed("log.dirs", LIST, "", "The data directory.")
-    yield _fixed("advertised.listeners", LIST, "", "The address that clients are told to use.")
-    yield _fixed("listeners", LIST, "", "The address that is listened on.")
+    yield _fixed("log.dirs", LIST, "", "The data directory: --data.")
+    yield _fixed("advertised.listeners", LIST, "", "The address that clients are told to use: --advertise.")
+    yield _fixed("listeners", LIST, "", "The address that is listened on: --listen.")
 
 
 def _topics() -> Iterator[Row]:
@@ -73,7 +78,7 @@ def _topics() -> Iterator[Row]:
         "auto.create.topics.enable", BOOLEAN, "true", "Whether asking for the metadata of a topic creates it."
     )
     yield _fixed("delete.topic.enable", BOOLEAN, "true", "Whether topics may be deleted.")
-    yield _dynamic("min.insync.replicas", INT, "1", "Acknowledging copies that acks=all needs.", least=1)
+    yield _dynamic("min.insync.replicas", INT, "1", "Not used: one node keeps one copy.", least=1)
     yield _dynamic("unclean.leader.election.enable", BOOLEAN, "false", "Has no meaning on one node.")
     yield _dynamic(
         "compression.type", STRING, "producer", "Codec of stored batches; batches stay as they were sent.",
@@ -93,14 +98,14 @@ def _log() -> Iterator[Row]:
     yield _dynamic("log.segment.bytes", INT, "1073741824", "Size at which a segment is closed.", least=1048576)
     yield _fixed("log.roll.hours", INT, "168", "Age at which a segment is closed.", least=1)
     yield _dynamic("log.roll.ms", LONG, None, "Age at which a segment is closed, in milliseconds.")
-    yield _fixed("log.roll.jitter.hours", INT, "0", "Spread of log.roll.hours.", least=0)
-    yield _dynamic("log.roll.jitter.ms", LONG, None, "Spread of log.roll.ms.")
+    yield _fixed("log.roll.jitter.hours", INT, "0", "Spread of log.roll.hours. Not used.", least=0)
+    yield _dynamic("log.roll.jitter.ms", LONG, None, "Spread of log.roll.ms. Not used.")
     yield _dynamic(
-        "log.segment.delete.delay.ms", LONG, "60000", "How long a file outlives its segment.", least=0
+        "log.segment.delete.delay.ms", LONG, "60000", "Not used: a file goes once its removal is durable.", least=0
     )
     yield _dynamic("log.index.interval.bytes", INT, "4096", "Bytes of log between index entries.", least=0)
     yield _dynamic("log.index.size.max.bytes", INT, "10485760", "Size at which an index is full.", least=4)
-    yield _dynamic("log.preallocate", BOOLEAN, "false", "Whether new segments reserve their whole size.")
+    yield _dynamic("log.preallocate", BOOLEAN, "false", "Not used: space is reserved ahead of the writing.")
     yield _dynamic("log.cleanup.policy", LIST, "delete", "delete or compact, or both.", choices=("compact", "delete"))
     cleaned = "Whether compacted topics are cleaned: not yet."
     yield _fixed("log.cleaner.enable", BOOLEAN, "false", cleaned, choices=("false",))
@@ -120,8 +125,9 @@ def _log() -> Iterator[Row]:
         "log.message.timestamp.after.max.ms", LONG, "3600000", "How far ahead a record may say it is.", least=0
     )
     # Every acknowledged record is on the disk here, whatever these say; they are shown with Kafka's values.
-    yield _dynamic("log.flush.interval.messages", LONG, str(INT64_MAX), "Records between syncs.", least=1)
-    yield _dynamic("log.flush.interval.ms", LONG, None, "Time between syncs.")
+    synced = "Not used: every acknowledged record is synced."
+    yield _dynamic("log.flush.interval.messages", LONG, str(INT64_MAX), synced, least=1)
+    yield _dynamic("log.flush.interval.ms", LONG, None, synced)
     yield _dynamic("log.local.retention.bytes", LONG, "-2", "Has no meaning without tiered storage.", least=-2)
     yield _dynamic("log.local.retention.ms", LONG, "-2", "Has no meaning without tiered storage.", least=-2)
 
@@ -226,6 +232,11 @@ class BrokerSettings:
             setting = self.all.get(name)
             if setting is None:
                 raise _unknown(name, list(self.all))
+            if name in OPTIONS:
+                raise UsageError(
+                    "start the broker", place=f"with {name}", cause="this is an option and not a setting here",
+                    next_step=f"Type {OPTIONS[name]}.",
+                )  # fmt: skip
             setting.text, setting.source = text, SOURCE_COMMAND_LINE
         self.all["broker.id"].text = self.all["node.id"].text
         for name, setting in self.all.items():

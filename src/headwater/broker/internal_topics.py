@@ -4,6 +4,9 @@ A key (group id, transactional id) belongs to one partition for ever, by Java's 
 Kafka finds our records where it looks for its own. The topics are made on first use. What is written here
 is answered only when it is durable: ``Durable`` keeps the answers that wait for that, and gives them their
 error if the log is fenced first.
+
+A partition with damage is not loaded, not even in part: whoever belongs to it is refused, because an older state is
+not what was acknowledged. The others go on.
 """
 
 from __future__ import annotations
@@ -11,9 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater.log import Damage
+from headwater.wire.errors import ErrorCode, KafkaError
+
 if TYPE_CHECKING:
     from headwater.broker.state import Broker
     from headwater.log import Partition, Topic
+    from headwater.wire.records import Record
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -38,13 +45,14 @@ def partition_for(key: str, count: int) -> int:
 class InternalTopic:
     """One internal topic, created when somebody first needs it."""
 
-    __slots__ = ("_broker", "_config", "_partitions", "name")
+    __slots__ = ("_broker", "_config", "_partitions", "_unreadable", "name")
 
     def __init__(self, broker: Broker, name: str, partitions: int, config: dict[str, str]) -> None:
         self._broker = broker
         self.name = name
         self._partitions = partitions
         self._config = config
+        self._unreadable: dict[int, str] = {}  # partitions that could not be loaded, and why
 
     @property
     def existing(self) -> Topic | None:
@@ -64,6 +72,31 @@ class InternalTopic:
 
     def index_of(self, key: str) -> int:
         return partition_for(key, self.count)
+
+    def check(self, key: str) -> None:
+        """KafkaError if what is known of this key could not be loaded."""
+        if self._unreadable:
+            problem = self._unreadable.get(self.index_of(key))
+            if problem is not None:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
+
+    def load(self, load_partition: Callable[[Partition], None], forget: Callable[[int], None]) -> None:
+        """``load_partition`` for each; ``forget(index)`` what a damaged one gave before the damage was met."""
+        topic = self.existing
+        for partition in () if topic is None else topic.partitions:
+            try:
+                for damage in partition.damage:
+                    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage))
+                load_partition(partition)
+            except KafkaError as error:
+                self._unreadable[partition.index] = f"{self.name}-{partition.index} could not be loaded: {error}"
+                forget(partition.index)
+
+    def name_bad_record(self, partition: Partition, record: Record, error: Exception) -> None:
+        """It was written by a client that may write here (`__admin_client`), not by us: it says nothing."""
+        reason = f"record {record.offset} is not one of this topic and was passed over: {error!r}"
+        place = partition.segment_of(record.offset).path
+        partition.note_damage(Damage(place, 0, reason, self.name, partition.index))
 
     def partition_of(self, key: str) -> Partition:
         partitions = self.ensure().partitions

@@ -31,6 +31,11 @@ def broker(data: str, listen: str, advertise: str | None, insecure_listen: bool,
     from headwater.server.app import run
     from headwater.server.options import Options
 
+    for option, address in (("--listen", listen), ("--advertise", advertise)):
+        if address is not None and address.isdecimal():
+            raise click.UsageError(
+                f"{option} takes HOST:PORT. Did you mean {option} 127.0.0.1:{address}?", click.get_current_context()
+            )
     pairs: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")

@@ -1,17 +1,18 @@
 """`headwater consume`: a topic's records on stdout, from any place to any place, then waiting for more.
 
 Output is flushed when the reading has caught up, so a pipe sees each record at once and a long reading is fast. A
-closed pipe ends it quietly, also while it waits.
+closed pipe ends it quietly, also while it waits. A broker that goes away and comes back is a line on stderr each.
 """
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headwater.cli.options import Verb, connection, log_options
+from headwater.cli.options import Verb, Whole, connection, log_options
 from headwater.cli.output import OutputClosed, flush, is_terminal, say, stdout_is_closed, visible_bytes, write
 from headwater.cli.values import Place
 
@@ -30,6 +31,7 @@ headwater consume orders --json | jq .value
 """
 FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value")
 FLUSH_BYTES = 64 * 1024  # a pipe's size: no use in holding more
+LOOK_SECONDS = 0.5  # between two looks at a broker that is away
 
 
 @click.command(cls=Verb, examples=EXAMPLES)
@@ -38,9 +40,9 @@ FLUSH_BYTES = 64 * 1024  # a pipe's size: no use in holding more
               help="beginning, end, an offset, -N from the end, a time, or how long ago (10m). [default: beginning]")
 @click.option("--until", type=Place(), metavar="PLACE", help="Stop there: the same forms; end means the end of now.")
 @click.option("--exit-at-end", is_flag=True, help="Stop at the end of now. --until ends there at the latest, too.")
-@click.option("-n", "--count", type=click.IntRange(0), metavar="N", help="Stop after N records.")
+@click.option("-n", "--count", type=Whole(0), metavar="N", help="Stop after N records.")
 @click.option("--group", metavar="NAME", help="Read as a member of a group, from where it stands, and commit.")
-@click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this; may be repeated.")
+@click.option("--partition", "partitions", type=Whole(0), multiple=True, help="Only this; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Lines of JSON with everything, which `produce --json` takes.")
 @click.option("--plain", is_flag=True, help="Only the values, a line each. This is the default.")
 @click.option("--fields", metavar="NAME,...", help=f"These, separated by tabs: {', '.join(FIELDS)}.")
@@ -106,7 +108,7 @@ def _columns(names: list[str], raw: bool) -> Callable[[Record], bytes]:
 def _print_all(reader: Reader, line: Callable[[Record], bytes], count: int | None) -> None:
     left = count
     pending = 0
-    told = False
+    idle = Idle(reader)
     while not reader.finished:
         # a first look without waiting decides whether to flush
         records = reader.take(0.0) if pending else reader.take()
@@ -122,14 +124,44 @@ def _print_all(reader: Reader, line: Callable[[Record], bytes], count: int | Non
             flush()
             pending = 0
         elif not records:
-            told = _idle(reader, told)
+            idle.look()
         if left == 0:
             return
 
 
-def _idle(reader: Reader, told: bool) -> bool:
-    if stdout_is_closed():
-        raise OutputClosed
-    if not told and not reader.bounded and is_terminal(sys.stderr):
-        say("waiting for new records, Ctrl-C to stop, --exit-at-end")
-    return True
+class Idle:
+    """What is said while no record comes: that it waits (once, to a person), and that the broker went or is back."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._told = reader.bounded or not is_terminal(sys.stderr)
+        self._away = False
+        self._looked = 0.0
+
+    def look(self) -> None:
+        if stdout_is_closed():
+            raise OutputClosed
+        if not self._told and self._reader.caught_up:
+            self._told = True
+            say("waiting for new records, Ctrl-C to stop, --exit-at-end")
+        if (self._away or self._reader.connection.reasons.all_down) and time.monotonic() > self._looked + LOOK_SECONDS:
+            self._looked = time.monotonic()
+            self._look_for_broker()
+
+    def _look_for_broker(self) -> None:
+        """librdkafka says when everybody is gone, but not when somebody is back; so the port is asked."""
+        from headwater.client.address import probe
+        from headwater.core.errors import Unavailable
+
+        connection = self._reader.connection
+        try:
+            probe(connection.address, LOOK_SECONDS)
+        except Unavailable:
+            if not self._away:
+                self._away = True
+                say(f"the broker at {connection.address.servers} is away; trying for up to {connection.timeout:g} s")
+            return
+        connection.reasons.all_down = False
+        if self._away:
+            self._away = False
+            say(f"the broker at {connection.address.servers} is back")

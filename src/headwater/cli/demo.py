@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headwater.cli.options import Verb
+from headwater.cli.options import Seconds, Verb, Whole
 from headwater.cli.output import is_terminal
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ headwater demo --rate 50000 --seconds 30
 """
 FRAME_SECONDS = 0.1
 DEAD_SECONDS = 1.5  # how long the broker stays dead: long enough to see the lines fall
+ON_THE_WAY_SECONDS = 2.0  # for a moment in which the broker has not answered everything
 CATCH_UP_SECONDS = 20.0  # for the last acknowledgements and the group, on a slow machine
 
 
 @click.command(cls=Verb, examples=EXAMPLES)
-@click.option("--seconds", type=click.FloatRange(1, 3600), default=12.0, show_default=True,
+@click.option("--seconds", type=Seconds(1, 3600), default=12.0, show_default=True,
               help="How long to write.")
-@click.option("--rate", type=click.IntRange(50, 200_000), default=10_000, show_default=True,
+@click.option("--rate", type=Whole(50, 200_000), default=10_000, show_default=True,
               help="Records a second to write, at most.")
 @click.option("--data", metavar="DIR", help="Where the log is kept. [default: a temporary directory]")
 @click.option("--plant", type=click.Choice(["missing", "duplicate", "order"]), hidden=True)
@@ -48,15 +49,15 @@ def demo(seconds: float, rate: int, data: str | None, plant: str | None, keep: b
 
     running = Demo(data, rate)
     screen.expected = rate
-    screen.begin(running.address, time.monotonic() - started, str(running.data))
     kept = keep or data is not None
     try:
+        screen.begin(running.address, time.monotonic() - started, str(running.data))
         result = _play(running, screen, seconds, plant)
     finally:
-        screen.end()
         running.close()
         if not kept:
             running.remove_data()
+        screen.end()
     screen.result(result, str(running.data) if kept else None)
     return 0 if result.good else 1
 
@@ -75,14 +76,17 @@ def _refuse_foreign_data(data: str | None) -> None:
 
 
 def _play(running: Demo, screen: Screen, seconds: float, plant: str | None) -> Result:
+    from headwater.client.record import counted
+
     running.begin()
     screen.event(f"a client writes {running.rate:,} records/s with acks=all, a group of two reads")
     _watch(running, screen, seconds / 2)
     screen.state = "killed"
-    on_the_way = running.on_the_way
+    on_the_way = _await_records_on_the_way(running)
     killed = time.monotonic()
     running.kill()
-    screen.event(f"SIGKILL to the broker, with {on_the_way:,} records on the way", "red")
+    unanswered = f", with {counted(on_the_way, 'record')} on the way" if on_the_way else ""
+    screen.event(f"SIGKILL to the broker{unanswered}", "red")
     _watch(running, screen, min(DEAD_SECONDS, seconds / 4))
     before = time.monotonic()
     running.start_again()
@@ -98,9 +102,18 @@ def _play(running: Demo, screen: Screen, seconds: float, plant: str | None) -> R
     if plant:
         running.plant(plant)
     _until(lambda: not running.lag or plant == "missing", running, screen)
+    screen.stopped = True  # a rate that fades out would be read as a rate
     screen.event("reading everything back, comparing ids")
     _frame(running, screen)
     return running.count()
+
+
+def _await_records_on_the_way(running: Demo) -> int:
+    """A kill between two answers would show nothing."""
+    deadline = time.monotonic() + ON_THE_WAY_SECONDS
+    while not (found := running.on_the_way) and time.monotonic() < deadline:
+        time.sleep(0.0005)
+    return found
 
 
 def _until(condition: Callable[[], bool], running: Demo, screen: Screen) -> None:

@@ -20,7 +20,8 @@ PLAIN_BLOCKS = " .:-=+*#@"
 HISTORY = 200  # points of a curve that are kept; the width decides how many are shown
 RATE_SECONDS = 0.5  # the rate shown is that of the last half second
 PLAIN_SECONDS = 1.0  # in a pipe, a line a second
-NARROWEST, WIDEST = 48, 96
+NARROWEST, WIDEST = 24, 96
+TOTALS_COLUMNS = 48  # below that the totals are left out, they would break the lines
 _CODES = {"bold": "1", "dim": "2", "red": "1;31", "green": "32", "cyan": "36", "yellow": "33"}
 
 
@@ -30,6 +31,7 @@ class Screen(Protocol):
     state: str
     pid: int
     expected: int  # records a second: the height of the curves
+    stopped: bool  # nothing is written or read any more: the rates are zero
 
     def begin(self, address: str, seconds: float, data: str) -> None: ...
     def event(self, text: str, style: str = "") -> None: ...
@@ -59,6 +61,7 @@ class PlainScreen:
         self.state = "running"
         self.pid = 0
         self.expected = 1
+        self.stopped = False
         self._stream = stream
         self._begun = time.monotonic()
         self._said = 0.0
@@ -73,6 +76,8 @@ class PlainScreen:
     def frame(self, acknowledged: int, read: int, lag: int) -> None:
         now = time.monotonic()
         writes, reads = self._writes.of(acknowledged, now), self._reads.of(read, now)
+        if self.stopped:
+            writes = reads = 0.0
         if now - self._said >= PLAIN_SECONDS:
             self._said = now
             self._line(
@@ -99,6 +104,7 @@ class TerminalScreen:
         self.state = "running"
         self.pid = 0
         self.expected = 1
+        self.stopped = False
         self._stream = stream
         self._colour = has_colour(stream)
         self._blocks = BLOCKS if _can_show(stream, BLOCKS) else PLAIN_BLOCKS
@@ -122,6 +128,8 @@ class TerminalScreen:
     def frame(self, acknowledged: int, read: int, lag: int) -> None:
         now = time.monotonic()
         writes, reads = self._writes.of(acknowledged, now), self._reads.of(read, now)
+        if self.stopped:
+            writes = reads = 0.0
         for curve, value in zip(self._curves, (writes, reads, lag), strict=True):
             curve.append(value)
         self._numbers = (acknowledged, read, lag, writes, reads)
@@ -139,21 +147,24 @@ class TerminalScreen:
         self._stream.flush()
 
     def _draw(self) -> None:
-        lines = self._lines(min(max(_width(), NARROWEST), WIDEST))
+        lines = self.lines(min(max(_width(), NARROWEST), WIDEST))
         up = f"\x1b[{self._drawn}A\r" if self._drawn else ""
         # erased line by line rather than all at once: the picture does not flicker
         self._stream.write(up + "".join(f"\x1b[2K{line}\n" for line in lines))
         self._stream.flush()
         self._drawn = len(lines)
 
-    def _lines(self, width: int) -> list[str]:
+    def lines(self, width: int) -> list[str]:
+        """The picture as it is now, for so many columns."""
         acknowledged, read, lag, writes, reads = self._numbers
         title = "  " + self._styled("headwater demo", "bold")
         place = f"broker {self._address} "
         state = self._styled("● running" if self._blocks is BLOCKS else "running", "green")
         if self.state != "running":
             state = self._styled("✖ killed" if self._blocks is BLOCKS else "KILLED", "red")
-        room = max(width - len("  headwater demo") - len(place) - len("● running") - 2, 1)
+        room = width - len("  headwater demo") - len(place) - len("● running") - 2
+        if room < 1:
+            room, place = max(room + len(place), 1), ""
         lines = [f"{title}{' ' * room}{self._styled(place, 'dim')}{state}", ""]
         curve = max(width - 50, 0)
         for name, number, unit, points, total, what in (
@@ -164,10 +175,10 @@ class TerminalScreen:
             # what piled up during the outage comes in one burst: it must not flatten the rest
             top = self.expected * 1.25 if name != "lag" else max(points, default=0.0)
             drawn = self._styled(self._curve(points, curve, top), "cyan" if name != "lag" else "yellow")
-            sum_text = f"{total:>11,} {what}" if total is not None else ""
+            sum_text = f"{total:>11,} {what}" if total is not None and width >= TOTALS_COLUMNS else ""
             lines.append(f"  {name:<7}{number:>9,.0f}{unit} {drawn} {sum_text}")
         lines.append("")
-        lines += [self._styled(f"  {text}"[: width - 1], style) for text, style in self._events]
+        lines += [self._styled(line, style) for text, style in self._events for line in _wrapped(text, width - 1)]
         return lines
 
     def _curve(self, points: deque[float], width: int, top: float) -> str:
@@ -180,6 +191,13 @@ class TerminalScreen:
         if not self._colour or not style:
             return text
         return f"\x1b[{'1;' if bold else ''}{_CODES[style]}m{text}\x1b[0m"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """A line of the story on as many lines as it needs, broken between words, indented behind its time."""
+    import textwrap
+
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent=" " * 11, drop_whitespace=False)
 
 
 def _width() -> int:

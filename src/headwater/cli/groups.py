@@ -67,6 +67,8 @@ def _as_json(found: GroupDescription) -> dict[str, Any]:
 def _print(found: GroupDescription, plain: bool) -> None:
     import sys
 
+    from headwater.client.record import counted
+
     rows = [
         (part.topic, part.partition, part.committed, part.end, part.lag, part.member, part.host)
         for part in found.progress
@@ -74,7 +76,7 @@ def _print(found: GroupDescription, plain: bool) -> None:
     if plain:
         write_table([], [(found.name, *row) for row in rows], plain=True)
         return
-    members = f"{found.members} member{'' if found.members == 1 else 's'}"
+    members = counted(found.members, "member")
     write(f"{styled(found.name, 'bold', sys.stdout)}  {found.state}, {members}, lag {found.lag}\n\n".encode())
     if rows:
         write_table(["topic", "partition", "committed", "end", "lag", "member", "host"], rows)
@@ -103,6 +105,7 @@ def reset(
     admin = _groups()
     moves = admin.plan_move(name, topics, to, shift, partitions)
     changes = [move for move in moves if move.before != move.after]
+    new = bool(moves) and all(move.before is None for move in moves) and not admin.exists(name)
     if yes:
         admin.apply(name, changes)
     if as_json:
@@ -110,10 +113,25 @@ def reset(
             write_json({"group": name, **move._asdict(), "applied": yes and move in changes})
     else:
         write_table(["topic", "partition", "committed", "new", "change"], [_row(move) for move in moves], plain)
-    if yes:
-        say(f"moved {name} on {len(changes)} partitions")
+    _say_reset(name, moves, len(changes), new, yes)
+
+
+def _say_reset(name: str, moves: list[Move], changes: int, new: bool, yes: bool) -> None:
+    from headwater.client.record import counted
+
+    for move in moves:
+        if move.asked is not None:
+            end = "ends at" if move.asked > move.after else "begins at"
+            say(f"{move.topic}:{move.partition} has no offset {move.asked}: it {end} {move.after}, which is taken")
+    on = counted(changes, "partition")
+    if new and yes:
+        say(f"made group {name} with offsets on {on}")
+    elif new:
+        say(f"There is no group {name} yet: it would be made. Add --yes to make it, with offsets on {on}.")
+    elif yes:
+        say(f"moved {name} on {on}")
     elif changes:
-        say(f"Nothing was changed. Add --yes to move {name} on {len(changes)} partitions.")
+        say(f"Nothing was changed. Add --yes to move {name} on {on}.")
     else:
         say("Nothing to change: the group stands there already.")
 
@@ -143,6 +161,8 @@ def _split(places: tuple[str, ...]) -> tuple[list[str], list[tuple[str, int]]]:
 @log_options
 def delete(names: tuple[str, ...], yes: bool) -> None:
     """Delete groups with their offsets. A group with members is refused."""
+    from headwater.client.record import counted
+
     admin = _groups()
     for name in names:
         if yes:
@@ -150,7 +170,7 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
             say(f"deleted {name}")
         else:
             found = admin.describe(name)
-            write(f"{name}: {found.state}, offsets of {len(found.progress)} partitions\n".encode())
+            write(f"{name}: {found.state}, offsets of {counted(len(found.progress), 'partition')}\n".encode())
     if not yes:
         say("Nothing was deleted. Add --yes to delete.")
 

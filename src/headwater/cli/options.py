@@ -5,6 +5,7 @@ context's `meta`. `connection()` joins; no verb ever starts a broker.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +15,24 @@ if TYPE_CHECKING:
     from headwater.client.connection import Connection
 
 F = TypeVar("F", bound=Callable[..., Any])
+ADVICE = "Check the broker, then try again; --timeout SECONDS waits longer"
 _LOG, _X, _TIMEOUT = "headwater.log", "headwater.X", "headwater.timeout"
 TIMEOUT_SECONDS = 30.0
+
+
+class Whole(click.IntRange):
+    """A whole number, called so in errors and in help."""
+
+    name = "whole number"
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        return "N"
+
+
+class Seconds(click.FloatRange):
+    """A number with a fraction, called so in errors."""
+
+    name = "number"
 
 
 def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -35,7 +52,7 @@ def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
 def log_options(function: F) -> F:
     """--log, -X and --timeout."""
     for option in (
-        click.option("--timeout", type=click.FloatRange(0.1), metavar="SECONDS", expose_value=False, callback=_keep,
+        click.option("--timeout", type=Seconds(0.1), metavar="SECONDS", expose_value=False, callback=_keep,
                      help=f"How long the log may take to answer. [default: {TIMEOUT_SECONDS:g}]"),
         click.option("-X", "librdkafka", multiple=True, metavar="NAME=VALUE", expose_value=False, callback=_keep,
                      help="A setting of librdkafka; may be given several times."),
@@ -62,11 +79,32 @@ def connection() -> Connection:
     timeout = meta.get(_TIMEOUT, TIMEOUT_SECONDS)
     address = resolve(meta.get(_LOG))
     probe(address, min(timeout, 3.0))
-    return Connection(address, meta.get(_X), timeout)
+    return Connection(address, meta.get(_X), timeout, advice=ADVICE)
+
+
+def as_typed(line: str) -> str:
+    """An example as this person types it: the command's own name, and nothing inside a path."""
+    from headwater.client.address import command
+
+    return re.sub(r"(?<![\w./-])headwater(?=\s|$)", lambda _: command(), line)
+
+
+def print_help(ctx: click.Context) -> None:
+    click.echo(ctx.get_help())
 
 
 class Noun(click.Group):
-    """A group of verbs on one kind of thing, with suggestions for typos."""
+    """A group of verbs on one kind of thing, with suggestions for typos. Alone it shows its help, as the root does."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        more["invoke_without_command"] = True
+        super().__init__(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        found = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            print_help(ctx)
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -90,14 +128,12 @@ class Verb(click.Command):
         self.examples = examples
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from headwater.client.address import command
-
         formatter.width = max(formatter.width, 90)
         self.format_usage(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
                 for line in self.examples.strip().splitlines():
-                    formatter.write(f"  {line.strip().replace('headwater', command())}\n")
+                    formatter.write(f"  {as_typed(line.strip())}\n")
         self.format_help_text(ctx, formatter)
         self.format_options(ctx, formatter)
         self.format_epilog(ctx, formatter)

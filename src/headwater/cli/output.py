@@ -1,7 +1,8 @@
 """What verbs print: data on stdout, talk on stderr; tables for people, tabs and JSON for programs.
 
 Terminal escapes in data are made visible when a person looks (a record may come from anybody); colour appears only
-on a terminal and never with NO_COLOR. A closed stdout raises OutputClosed: the reader has had enough.
+on a terminal and never with NO_COLOR. A closed stdout raises OutputClosed: the reader has had enough. One that
+cannot take the data (a full disk) is a failure in one sentence.
 """
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+from headwater.core.errors import HeadwaterError
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udcff]")
@@ -20,11 +23,16 @@ class OutputClosed(Exception):
 
 
 def say(text: str) -> None:
-    """Talk, on stderr; data of others in it cannot steer the terminal."""
+    """Talk, on stderr; data of others in it cannot steer the terminal. Data that came first is seen first."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            pass  # it keeps what it could not write: the flush at the end says so
     try:
         sys.stderr.write(f"{visible(text) if is_terminal(sys.stderr) else text}\n")
         sys.stderr.flush()
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         pass  # stderr is closed: there is nobody to tell
 
 
@@ -62,15 +70,21 @@ def visible_bytes(content: bytes) -> bytes:
 def write(content: bytes) -> None:
     try:
         sys.stdout.buffer.write(content)
-    except (BrokenPipeError, ValueError):
-        raise OutputClosed from None
+    except (OSError, ValueError, AttributeError) as error:
+        _refused(error)
 
 
 def flush() -> None:
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, ValueError):
-        raise OutputClosed from None
+    except (OSError, ValueError, AttributeError) as error:
+        _refused(error)
+
+
+def _refused(error: Exception) -> NoReturn:
+    if not isinstance(error, OSError) or isinstance(error, BrokenPipeError):
+        raise OutputClosed from None  # AttributeError: it was closed before we began
+    raise HeadwaterError("write to standard output", cause=error.strerror or error) from None
 
 
 def stdout_is_closed() -> bool:
@@ -82,17 +96,17 @@ def stdout_is_closed() -> bool:
     poller = select.poll()
     try:
         poller.register(sys.stdout.fileno(), 0)
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         return False
     return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poller.poll(0))
 
 
 def abandon_stdout() -> None:
-    """Let the interpreter end without a second complaint about the closed pipe."""
+    """Let the interpreter end without a second complaint about the closed pipe, or the full disk."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         pass
 
 

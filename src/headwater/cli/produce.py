@@ -1,6 +1,6 @@
 """`headwater produce`: lines, arguments or NDJSON into a topic; it ends when every record is acknowledged.
 
-Records that a failure leaves unacknowledged are counted, and the exit code tells "none" from "some" (7).
+Records that a failure or Ctrl-C leaves unacknowledged are counted, and the exit code tells "none" from "some" (7).
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
 
-from headwater.cli.options import Verb, connection, log_options
+from headwater.cli.options import Verb, Whole, connection, log_options
 from headwater.cli.output import is_terminal, say
 from headwater.cli.values import Time
 
@@ -28,6 +28,7 @@ headwater produce orders --key 7 --tombstone             a null value: delete th
 headwater consume a --json --exit-at-end | headwater produce b --json
 """
 POLL_EVERY = 500  # records between two looks at delivery reports
+INTERRUPTED_SECONDS = 2.0  # after Ctrl-C, for the answers that are on their way
 
 
 class Input(NamedTuple):
@@ -78,7 +79,7 @@ class Tally:
 @click.option("--tombstone", is_flag=True, help="Null values: with --key one record, else each line is a key.")
 @click.option("--json", "as_json", is_flag=True, help="Lines of JSON, as `consume --json` prints them.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
-@click.option("--partition", type=click.IntRange(0), help="Into this one, rather than by the key.")
+@click.option("--partition", type=Whole(0), help="Into this one, rather than by the key.")
 @click.option("--timestamp", type=Time(), metavar="TIME", help="The records' time. [default: now]")
 @click.option("--keep-place", is_flag=True, help="With --json: keep each line's partition and timestamp.")
 @click.option("--quiet", is_flag=True, help="Do not say how many were acknowledged.")
@@ -92,6 +93,7 @@ def produce(
     A topic that does not exist is made by the broker, where it is configured to.
     """
     from headwater.client.record import to_milliseconds
+    from headwater.client.topics import require_name
 
     how = How(
         None if key is None else key.encode(), _separator(key_separator), tombstone, as_json, _headers(headers),
@@ -101,6 +103,7 @@ def produce(
     joined = connection()
     known = joined.partitions("produce to")
     if topic not in known:
+        require_name(topic, "produce to topic")
         _say_new(topic, known)
     elif partition is not None and partition >= known[topic]:
         raise click.UsageError(
@@ -209,15 +212,19 @@ def _write(writer: Writer, topic: str, inputs: Iterator[Input], quiet: bool) -> 
     problem: HeadwaterError | None = None
     malformed: ValueError | None = None
     try:
-        _send_all(writer, topic, inputs, tally)
-    except HeadwaterError as error:
-        problem = error
-    except ValueError as error:
-        malformed = error
-    try:
-        writer.flush()
-    except HeadwaterError as error:
-        problem = problem or error
+        try:
+            _send_all(writer, topic, inputs, tally)
+        except HeadwaterError as error:
+            problem = error
+        except ValueError as error:
+            malformed = error
+        try:
+            writer.flush()
+        except HeadwaterError as error:
+            problem = problem or error
+    except KeyboardInterrupt:
+        _interrupted(writer, topic, tally, quiet)
+        raise
     if tally.first_error is not None:
         problem = writer.failure(tally.first_error, topic)
     if malformed is not None:
@@ -225,8 +232,7 @@ def _write(writer: Writer, topic: str, inputs: Iterator[Input], quiet: bool) -> 
     if problem is not None:
         say(f"error: {problem}")
     if not quiet or problem or malformed:
-        lost = tally.read - tally.acknowledged
-        say(f"{tally.acknowledged} records acknowledged in {topic}" + (f", {lost} not" if lost else ""))
+        _say_tally(writer, topic, tally)
     if problem is None and malformed is None:
         return 0
     if tally.acknowledged:
@@ -234,7 +240,30 @@ def _write(writer: Writer, topic: str, inputs: Iterator[Input], quiet: bool) -> 
     return problem.exit_code if problem is not None else 2
 
 
+def _interrupted(writer: Writer, topic: str, tally: Tally, quiet: bool) -> None:
+    """Whoever stops wants to know what has arrived; a second Ctrl-C does not wait for that."""
+    from headwater.core.errors import HeadwaterError
+
+    try:
+        writer.flush(INTERRUPTED_SECONDS)
+    except HeadwaterError:
+        pass  # the tally says it
+    if not quiet:
+        _say_tally(writer, topic, tally)
+
+
+def _say_tally(writer: Writer, topic: str, tally: Tally) -> None:
+    from headwater.client.record import counted
+
+    lost = tally.read - tally.acknowledged
+    servers = writer.connection.address.servers
+    say(f"{counted(tally.acknowledged, 'record')} acknowledged in {topic} at {servers}"
+        + (f", {lost} not" if lost else ""))
+
+
 def _send_all(writer: Writer, topic: str, inputs: Iterator[Input], tally: Tally) -> None:
+    from headwater.client.librdkafka import interruptible
+
     send, poll, delivered = writer.send, writer.producer.poll, tally.delivered
     for record in inputs:
         more: dict[str, Any] = {}
@@ -247,6 +276,6 @@ def _send_all(writer: Writer, topic: str, inputs: Iterator[Input], tally: Tally)
         tally.read += 1
         send(topic, record.value, record.key, delivered, more)
         if tally.read % POLL_EVERY == 0:
-            poll(0)
+            interruptible(poll, 0)
             if tally.first_error is not None:
                 return

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import click
 
-from headwater.cli.output import OutputClosed, abandon_stdout, say
+from headwater.cli.options import as_typed, print_help
+from headwater.cli.output import OutputClosed, abandon_stdout, flush, say
 from headwater.client.address import command
 from headwater.core.errors import HeadwaterError
 
@@ -67,7 +68,7 @@ class Root(click.Group):
         own = command()
         with formatter.section("Examples"):
             for line in EXAMPLES.splitlines():
-                formatter.write(f"  {line.replace('headwater', own)}\n")
+                formatter.write(f"  {as_typed(line)}\n")
         for section in dict.fromkeys(section for section, _, _ in VERBS.values()):
             with formatter.section(section):
                 formatter.write_dl([(name, line) for name, (kind, _, line) in VERBS.items() if kind == section])
@@ -99,7 +100,7 @@ def root(ctx: click.Context, show_version: bool) -> None:
 
         click.echo(f"headwater {__version__}")
     elif ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        print_help(ctx)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -109,13 +110,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
         root.main(given, prog_name="headwater", complete_var="_HEADWATER_COMPLETE")
     try:
         code = _invoke(given)
-        sys.stdout.flush()
+        _finish()
         return code
     except (OutputClosed, BrokenPipeError):
         abandon_stdout()
         return 0
     except (KeyboardInterrupt, click.Abort):
         return _interrupted()
+    except HeadwaterError as error:  # stdout takes nothing any more
+        say(f"error: {error}")
+        abandon_stdout()
+        return error.exit_code
+
+
+def _finish() -> None:
+    if sys.stdout is not None:
+        flush()
 
 
 def _invoke(given: list[str]) -> int:
@@ -134,6 +144,8 @@ def _invoke(given: list[str]) -> int:
     except (OutputClosed, BrokenPipeError, KeyboardInterrupt, click.Abort):
         raise
     except Exception as bug:
+        if isinstance(bug, OSError):
+            _finish()  # raises where the trouble is stdout's: a screen of the demo, the text of --help
         return _show_bug(bug)
 
 

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headwater.cli.options import Noun, Verb, connection, form_options, log_options
+from headwater.cli.options import Noun, Verb, Whole, connection, form_options, log_options
 from headwater.cli.output import say, styled, write, write_json, write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from headwater.client.connection import Connection
     from headwater.client.topics import Setting, TopicDescription, Topics
 
 
@@ -42,8 +43,8 @@ headwater topics create orders
 headwater topics create orders --partitions 6 --set retention.ms=86400000
 """)
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("--partitions", type=click.IntRange(1), help="How many. [default: the broker's num.partitions]")
-@click.option("--replication", type=click.IntRange(1), help="How many copies. [default: the broker's]")
+@click.option("--partitions", type=Whole(1), help="How many. [default: the broker's num.partitions]")
+@click.option("--replication", type=Whole(1), help="How many copies. [default: the broker's]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the topic.")
 @click.option("--if-missing", is_flag=True, help="A topic that is there already is no error.")
 @log_options
@@ -52,7 +53,8 @@ def create(
     if_missing: bool,
 ) -> None:
     """Create topics."""
-    from headwater.core.errors import Conflict
+    from headwater.client.topics import SETTINGS
+    from headwater.core.errors import Conflict, UsageError
 
     values = _pairs(settings)
     admin = _topics()
@@ -63,6 +65,9 @@ def create(
             if not if_missing:
                 raise
             say(f"{name} is there already.")
+        except UsageError:
+            _name_typos(SETTINGS, list(values))
+            raise
         else:
             say(f"created {name}")
 
@@ -175,24 +180,29 @@ def set_(name: str, settings: tuple[str, ...], defaults: tuple[str, ...]) -> Non
 
 def _check_names(admin: Topics, topic: str, names: list[str]) -> None:
     """A setting that the broker does not know is a typo; it would answer with a bare "unknown"."""
-    known = admin.settings(topic)
+    _name_typos(list(admin.settings(topic)), names)
+
+
+def _name_typos(known: Sequence[str], names: list[str]) -> None:
     for name in names:
         if name not in known:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, list(known), n=1)
+            near = get_close_matches(name, known, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise click.UsageError(f"topics have no setting {name}.{hint}", click.get_current_context())
 
 
 @topics.command("grow", cls=Verb, examples="headwater topics grow orders --partitions 12")
 @click.argument("name", metavar="TOPIC")
-@click.option("--partitions", type=click.IntRange(1), required=True, help="How many there are to be in all.")
+@click.option("--partitions", type=Whole(1), required=True, help="How many there are to be in all.")
 @log_options
 def grow(name: str, partitions: int) -> None:
     """Add partitions. New records of a key may then go to another partition than its old ones."""
     _topics().add_partitions(name, partitions)
-    say(f"{name} has {partitions} partitions")
+    from headwater.client.record import counted
+
+    say(f"{name} has {counted(partitions, 'partition')}")
 
 
 @topics.command("delete", cls=Verb, examples="headwater topics delete orders --yes")
@@ -201,7 +211,11 @@ def grow(name: str, partitions: int) -> None:
 @log_options
 def delete(names: tuple[str, ...], yes: bool) -> None:
     """Delete topics with all their records. There is no way back."""
-    admin = _topics()
+    from headwater.client.record import counted
+
+    joined = connection()
+    joined.require_topics(names, "delete")
+    admin = _topics(joined)
     if yes:
         admin.delete(names)
         for name in names:
@@ -209,14 +223,14 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
         return
     for name in names:
         found = admin.describe(name)
-        write(f"{name}: {len(found.partitions)} partitions, {found.records} records\n".encode())
+        write(f"{name}: {counted(len(found.partitions), 'partition')}, {counted(found.records, 'record')}\n".encode())
     say("Nothing was deleted. Add --yes to delete.")
 
 
-def _topics() -> Topics:
+def _topics(joined: Connection | None = None) -> Topics:
     from headwater.client.topics import Topics
 
-    return Topics(connection())
+    return Topics(joined or connection())
 
 
 def _pairs(settings: tuple[str, ...]) -> dict[str, str]:

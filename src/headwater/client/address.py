@@ -69,6 +69,20 @@ def _named(log: str, origin: str) -> Address:
     )
 
 
+def refuse_host(log: str) -> None:
+    """A host without a port must not become a directory of that name with a broker of its own."""
+    if "/" in log or "\\" in log or is_servers(log) or os.path.isdir(log):
+        return
+    host, colon, _ = log.partition(":")
+    if colon or host == "localhost" or re.fullmatch(r"[\d.]+|\w[\w-]*(\.\w[\w-]*)+", host):
+        port = f"127.0.0.1:{host}" if host.isdecimal() else f"{host or '127.0.0.1'}:9092"
+        raise UsageError(
+            operation="open the log", place=repr(log),
+            cause="this is neither HOST:PORT nor a directory that is there",
+            next_step=f'Give the port, as in "{port}", or write a new directory as "./{host or "data"}".',
+        )
+
+
 def read_endpoint(data: str) -> str | None:
     """The address of the broker on this directory, or None. After a crash it may be stale: `probe` tells."""
     from headwater.core import endpoint
@@ -111,7 +125,7 @@ def _reason(error: Exception) -> str:
 def nothing_listens(address: Address, cause: str) -> Unavailable:
     return Unavailable(
         operation="connect to",
-        place=address.servers + ("" if address.origin in ("--log", "default") else f" (from {address.origin})"),
+        place=address.servers + ("" if address.origin in ("--log", "default", "open") else f" (from {address.origin})"),
         cause=cause,
         next_step=start_line(address),
     )
@@ -120,6 +134,8 @@ def nothing_listens(address: Address, cause: str) -> Unavailable:
 def start_line(address: Address) -> str:
     """The line that starts a broker where the client looked for one."""
     host, port = split_server(address.servers.split(",")[0])
+    if address.origin == "open":
+        return f"Close this log and open it again: headwater.open({address.data!r}) starts a broker"
     if address.data is not None:
         return f"Start a broker in another terminal: {command()} broker --data {address.data}"
     if host in ("127.0.0.1", "localhost", "::1"):

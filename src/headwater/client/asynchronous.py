@@ -107,5 +107,7 @@ class AsyncReader(AsyncIterator[Record]):
         await self._run(self._open)
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._reader is not None:
+            self._reader.take_back()
         await self.aclose()

@@ -26,12 +26,13 @@ class Connection:
     """One address with its options; makes librdkafka's clients and turns their failures into sentences."""
 
     def __init__(
-        self, address: Address, options: Mapping[str, str] | None = None, timeout: float = TIMEOUT_SECONDS
+        self, address: Address, options: Mapping[str, str] | None = None, timeout: float = TIMEOUT_SECONDS,
+        advice: str = librdkafka.ADVICE,
     ) -> None:
         self.address = address
         self.options = dict(options or {})
         self.timeout = timeout
-        self.reasons = Reasons()
+        self.reasons = Reasons(advice)
         self._admin: Any = None
         self._probed = False
         self._process = os.getpid()
@@ -111,6 +112,8 @@ def unknown(kind: str, name: str, known: Iterable[str], operation: str, servers:
     near = get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         hint = f"Did you mean {near[0]}?"
+    elif kind == "topic" and operation == "delete":
+        hint = f"{command()} topics list shows what is there."
     elif kind == "topic":
         hint = f"{command()} topics list shows what is there; {command()} topics create {name} makes it."
     else:

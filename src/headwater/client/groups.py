@@ -48,12 +48,14 @@ class GroupDescription(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What a reset does to one partition; None: nothing was committed."""
+    """What a reset does to one partition; `before` None: nothing was committed. `asked` is set where the log does
+    not reach as far: the group goes to the log's end (or its beginning) instead."""
 
     topic: str
     partition: int
     before: int | None
     after: int
+    asked: int | None = None
 
 
 class Groups:
@@ -106,6 +108,9 @@ class Groups:
             raise self._unknown(name, "describe")
         return found
 
+    def exists(self, name: str) -> bool:
+        return any(group.name == name for group in self.all())
+
     def _unknown(self, name: str, operation: str) -> NotFound:
         known = [group.name for group in self.all()]
         return unknown("group", name, known, operation, self._connection.address.servers)
@@ -138,11 +143,12 @@ class Groups:
             target = dict.fromkeys(places, to)
         else:
             target = offsets.resolve(connection, places, to)
-        return [
-            Move(topic, index, committed.get((topic, index)),
-                 min(max(target[topic, index], first[topic, index]), last[topic, index]))
-            for topic, index in places
-        ]
+        moves = []
+        for place in places:
+            asked = target[place]
+            after = min(max(asked, first[place]), last[place])
+            moves.append(Move(*place, committed.get(place), after, None if asked == after else asked))
+        return moves
 
     def _places(
         self, name: str, topics: list[str], chosen: list[Partition], committed: dict[Partition, int]
@@ -150,7 +156,7 @@ class Groups:
         operation = f"move group {name} on"
         if not topics and not chosen:
             if not committed:
-                raise self._unknown(name, "move") if not self._exists(name) else UsageError(
+                raise self._unknown(name, "move") if not self.exists(name) else UsageError(
                     f"move group {name}", cause="it has committed nothing, so there are no topics to take",
                     next_step="Name the topics.",
                 )
@@ -164,9 +170,6 @@ class Groups:
                     next_step=f"Its partitions are 0 to {counts[topic] - 1}.",
                 )
         return sorted({*chosen, *((topic, index) for topic in topics for index in range(counts[topic]))})
-
-    def _exists(self, name: str) -> bool:
-        return any(group.name == name for group in self.all())
 
     def apply(self, name: str, moves: Iterable[Move]) -> None:
         """Commit the planned offsets for a group without members."""

@@ -1,9 +1,9 @@
 """The one door to librdkafka: loaded on first use, its log noise kept as reasons, its calls bounded.
 
 librdkafka retries for ever and talks to stderr; a person wants one sentence in bounded time. So each client gets a
-`Reasons` that collects what librdkafka said, `bounded` gives each blocking call a deadline (some calls outstay
-their own, send_offsets_to_transaction among them), and `explain` turns an error code into the type of
-core/errors.py that says what to do.
+`Reasons` that collects what librdkafka said, `interruptible` keeps Ctrl-C what it is, `bounded` gives each blocking
+call a deadline (some calls outstay their own, send_offsets_to_transaction among them), and `explain` turns an error
+code into the type of core/errors.py that says what to do.
 """
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 REASONS_KEPT = 20  # the last lines tell the story; a broker that is away repeats itself for ever
+ADVICE = "Check the broker, then try again; headwater.open(…, timeout=SECONDS) waits longer"
+UNREACHABLE = "Check that the broker is up and that the address it advertises can be reached from here; try again"
 GRACE_SECONDS = 2.0  # what a call gets beyond its own timeout before it counts as hung
 
 _NOT_FOUND = {
@@ -58,6 +60,7 @@ _NEXT_STEPS = {
     "NON_EMPTY_GROUP": "Stop its consumers first: a group with members keeps its own offsets",
     "MSG_SIZE_TOO_LARGE": "Make the record smaller, or raise max.message.bytes of the topic",
     "INVALID_RECORD": "A topic with cleanup.policy=compact takes only records with a key",
+    "_UNKNOWN_PARTITION": "Check the name and the partition",
     "PRODUCER_FENCED": "Another program uses the same transactional id; this one must stop",
     "_FENCED": "Another program uses the same transactional id; this one must stop",
     "_SSL": "Check security.protocol and the certificates given with -X",
@@ -67,29 +70,38 @@ _NEXT_STEPS = {
 class Reasons:
     """What librdkafka said lately. It stands in for a logger and serves as the error callback."""
 
-    __slots__ = ("fetch", "lines")
+    __slots__ = ("advice", "all_down", "fetch", "lines", "unreachable")
 
-    def __init__(self) -> None:
+    def __init__(self, advice: str = ADVICE) -> None:
         self.lines: deque[str] = deque(maxlen=REASONS_KEPT)
+        self.advice = advice  # what to do when no answer comes in time
+        self.unreachable = UNREACHABLE  # what to do when librdkafka says that it cannot get there
+        self.all_down = False  # librdkafka has found nobody there, since this was last cleared
         self.fetch: Callable[[], object] | None = None  # brings lines that a client has not delivered yet
+
+    def advise(self, step: str) -> None:
+        """In both cases the same."""
+        self.advice = self.unreachable = step
 
     def log(self, _level: int, form: str, *arguments: Any) -> None:
         # librdkafka logs "%s [%s] %s" with facility, client name, text; only the text is for people
         self._keep(str(arguments[-1]) if arguments else form)
 
     def on_error(self, error: confluent_kafka.KafkaError) -> None:
+        if error.name() == "_ALL_BROKERS_DOWN":
+            self.all_down = True
         self._keep(error.str())
 
     def _keep(self, line: str) -> None:
         line = re.sub(r"^\[thrd:[^\]]*\]: ", "", line)
-        line = re.sub(r" \(after \d+ms in state \w+[^)]*\)", "", line)
+        line = re.sub(r" \(after \d+ms in state \w+(?:[^()]|\([^)]*\))*\)", "", line)
         if line not in self.lines:
             self.lines.append(line)
 
     def last(self) -> str | None:
         """The line that explains most: a connection's own failure rather than "all brokers down"."""
         if self.fetch is not None:
-            self.fetch()
+            interruptible(self.fetch)
         for line in reversed(self.lines):
             if "brokers are down" not in line and "brokers down" not in line:
                 return line
@@ -151,6 +163,17 @@ def make(kind: Callable[[dict[str, Any]], T], configuration: dict[str, Any]) -> 
         ) from None
 
 
+def interruptible(call: Callable[..., T], *arguments: Any) -> T:
+    """A call of librdkafka that runs our callbacks. Ctrl-C inside one of them is lost by confluent-kafka, which then
+    has neither a result nor an exception; our callbacks raise nothing else."""
+    try:
+        return call(*arguments)
+    except SystemError as error:
+        if "without setting an exception" in str(error):
+            raise KeyboardInterrupt from None
+        raise
+
+
 def bounded(
     call: Callable[[], T], seconds: float, operation: str, place: str, reasons: Reasons, grace: float = GRACE_SECONDS
 ) -> T:
@@ -182,7 +205,7 @@ def timed_out(operation: str, place: str, seconds: float, reasons: Reasons) -> U
         operation=operation,
         place=place,
         cause=f"no answer within {seconds:g} s" + (f" ({said})" if said else ""),
-        next_step="Check the broker, then try again; a longer deadline is the timeout argument (--timeout)",
+        next_step=reasons.advice,
     )
 
 
@@ -197,10 +220,11 @@ def explain(error: Any, operation: str, place: str, reasons: Reasons | None = No
     said = reasons.last() if reasons is not None and kind in (Unavailable, Denied) else None
     if said and said not in cause:
         cause = f"{cause} ({said})"
-    return kind(operation=operation, place=place, cause=cause, next_step=_next_step(name, kind, cause))
+    unreachable = UNREACHABLE if reasons is None else reasons.unreachable
+    return kind(operation=operation, place=place, cause=cause, next_step=_next_step(name, kind, cause, unreachable))
 
 
-def _next_step(name: str, kind: type[HeadwaterError], cause: str) -> str:
+def _next_step(name: str, kind: type[HeadwaterError], cause: str, unreachable: str) -> str:
     known = _NEXT_STEPS.get(name)
     if known is not None:
         return known
@@ -209,7 +233,7 @@ def _next_step(name: str, kind: type[HeadwaterError], cause: str) -> str:
     if "Disconnected" in cause:
         return "Something listens there but hangs up: is it Kafka? If it wants TLS, give -X security.protocol=ssl"
     if kind is Unavailable:
-        return "Check that the broker is up and that the address it advertises can be reached from here; try again"
+        return unreachable
     if kind is Denied:
         return "Check the user, its password and its rights; credentials go in by -X sasl.username=… and so on"
     if kind is NotFound:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headwater.client.address import DEFAULT_DATA, Address, is_servers, resolve
+from headwater.client.address import DEFAULT_DATA, Address, is_servers, refuse_host, resolve
 from headwater.client.connection import TIMEOUT_SECONDS, Connection
 from headwater.core.errors import HeadwaterError, UsageError
 
@@ -41,6 +41,8 @@ class Log:
                 "open a log", cause="its name is empty",
                 next_step='Give a directory ("./data") or an address ("host:9092").',
             )
+        if where is not None:
+            refuse_host(where)
         self._where = where
         self._timeout = timeout
         self._options = dict(options or {})
@@ -60,7 +62,12 @@ class Log:
         if self._closed:
             raise UsageError("use this log", cause="it is closed", next_step="Open it again.")
         if self._connection is None:
-            self._connection = Connection(self._locate(), self._options, self._timeout)
+            address = self._locate()
+            self._connection = Connection(address, self._options, self._timeout)
+            if self._broker is not None:
+                self._connection.reasons.advise(reopen(address))
+                # for who never calls close(): when nothing uses it any more, at the latest when the program ends
+                weakref.finalize(self._connection, self._broker.leave)
         return self._connection
 
     def _locate(self) -> Address:
@@ -89,7 +96,10 @@ class Log:
         headers: Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]] | None = None,
         timestamp: int | datetime | None = None, partition: int | None = None,
     ) -> Appended:
-        """Queue a record. `.result()` waits until it is durable and gives its position; `flush()` waits for all."""
+        """Queue a record. `.result()` waits until it is durable and gives its position; `flush()` waits for all.
+
+        A program that ends without either waits up to ten seconds, and says on stderr what it could not deliver.
+        """
         return self._the_writer().append(topic, value, key, headers, timestamp, partition)
 
     async def aappend(
@@ -105,12 +115,13 @@ class Log:
     def _the_writer(self) -> Writer:
         writer = self._writer
         if writer is None or writer.connection.forked:
-            from headwater.client.writer import Writer
+            from headwater.client.writer import Writer, watch_exit
 
             connection = self.connection
             if writer is not None:
                 connection.after_fork(writer.producer)
             writer = self._writer = Writer(connection)
+            watch_exit(writer)
         return writer
 
     def flush(self, timeout: float | None = None) -> None:
@@ -238,6 +249,8 @@ class Log:
         if kind is None:
             self.close()
             return
+        for reader in self._readers:
+            reader.take_back()
         try:
             self.close()
         except HeadwaterError:
@@ -255,6 +268,11 @@ class Log:
 
     def __repr__(self) -> str:
         return f"<headwater.Log {self._where or DEFAULT_DATA!r}>"
+
+
+def reopen(address: Address) -> str:
+    """What a program can do whose broker went away: another open starts it again, on the same data."""
+    return f"The broker of {address.data} may have ended: close this log and open it again, which starts one"
 
 
 def open(

@@ -2,19 +2,21 @@
 
 Alone it starts where it is told; in a group where the group stands. `until` makes it end: at the end that the log
 had when the reading began, at an offset, at a time. Only committed records are seen unless asked otherwise. In a
-group a record counts as processed when the next batch is asked for: after a crash some come twice, none is lost.
+group a record counts as processed when the next batch is asked for, or the reading ends without an exception: after
+a crash some come twice, none is lost.
 """
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from headwater.client import librdkafka, offsets
 from headwater.client.address import command, probe
 from headwater.client.connection import Connection, Partition
-from headwater.client.record import Record, from_message
+from headwater.client.record import Record, from_message, to_milliseconds
 from headwater.core.errors import Unavailable, UsageError
 
 BATCH_RECORDS = 500  # what is taken from librdkafka's queue at a time
@@ -38,8 +40,10 @@ class Reader(Iterator[Record]):
         self.timeout = timeout
         self.next_offsets: dict[Partition, int] = {}  # after the last record handed out, per partition
         self._buffer: deque[Record] = deque()
+        self._handed: Record | None = None  # the last record handed out
         self._ends: dict[Partition, int] = {}
         self._open: set[Partition] | None = None  # partitions that have not reached their end; None: not assigned
+        self._behind: set[Partition] | None = None  # partitions whose end has not been seen; None: not assigned
         self.bounded = until is not None
         self._closed = False
         self._last_progress = time.monotonic()
@@ -53,6 +57,7 @@ class Reader(Iterator[Record]):
     # -- beginning
 
     def _assign(self, start: Any, until: Any, partitions: list[int] | None, committed: bool) -> None:
+        _refuse_backwards(start, until)
         wanted = self._partitions(partitions)
         # the end first: a reading that begins at its own end is over, however much is written meanwhile
         if until is not None:
@@ -62,6 +67,7 @@ class Reader(Iterator[Record]):
             begin = {place: offset for place, offset in begin.items() if offset < self._ends[place]}
             self._open = set(begin)
         self.next_offsets = dict(begin)
+        self._behind = set(begin)
         if self.bounded and not begin:
             return
         self._make_consumer("headwater", "error", committed)
@@ -111,15 +117,18 @@ class Reader(Iterator[Record]):
         self.consumer = librdkafka.make(self._kafka.Consumer, settings)
 
     def _assigned(self, _consumer: Any, partitions: list[Any]) -> None:
+        places = {(part.topic, part.partition) for part in partitions}
+        self._behind = (self._behind or set()) | places
         if self.bounded:
-            self._open = (self._open or set()) | {(part.topic, part.partition) for part in partitions}
+            self._open = (self._open or set()) | places
 
     def _revoked(self, _consumer: Any, partitions: list[Any]) -> None:
         for part in partitions:
             place = (part.topic, part.partition)
             self.next_offsets.pop(place, None)
-            if self._open is not None:
-                self._open.discard(place)
+            for places in (self._open, self._behind):
+                if places is not None:
+                    places.discard(place)
 
     # -- reading
 
@@ -135,7 +144,7 @@ class Reader(Iterator[Record]):
             if not self._buffer and self.timeout is not None:
                 self.give_up_when_idle(self.timeout)
         record = self._buffer.popleft()
-        self.next_offsets[record.topic, record.partition] = record.offset + 1
+        self.mark([record])
         return record
 
     @property
@@ -143,13 +152,19 @@ class Reader(Iterator[Record]):
         """Nothing more will come: closed, or every partition has reached its end."""
         return self._closed or (self.bounded and self._open is not None and not self._open)
 
+    @property
+    def caught_up(self) -> bool:
+        """The end of every partition has been seen: what comes from now on is new."""
+        return self._behind is not None and not self._behind
+
     def take(self, wait: float = POLL_SECONDS, records_max: int = BATCH_RECORDS) -> list[Record]:
         """The records that are there, after at most `wait` seconds; maybe none."""
         self._store()
         kafka_error = self._kafka.KafkaException
         try:
-            first = self.consumer.poll(wait)
-            messages = [] if first is None else [first, *self.consumer.consume(records_max - 1, 0)]
+            first = librdkafka.interruptible(self.consumer.poll, wait)
+            more = [] if first is None else librdkafka.interruptible(self.consumer.consume, records_max - 1, 0)
+            messages = [] if first is None else [first, *more]
         except kafka_error as error:
             raise self.connection.explain(error, "read topic", ", ".join(self.topics)) from None
         found = [record for message in messages if (record := self._accept(message)) is not None]
@@ -163,6 +178,13 @@ class Reader(Iterator[Record]):
         """For those who take batches: these records have been handed on."""
         for record in records:
             self.next_offsets[record.topic, record.partition] = record.offset + 1
+        self._handed = records[-1]
+
+    def take_back(self) -> None:
+        """Whoever got the last record failed over it: the group comes back to it."""
+        handed, self._handed = self._handed, None
+        if handed is not None and (handed.topic, handed.partition) in self.next_offsets:
+            self.next_offsets[handed.topic, handed.partition] = handed.offset
 
     def _accept(self, message: Any) -> Record | None:
         error = message.error()
@@ -175,6 +197,8 @@ class Reader(Iterator[Record]):
                     return None
             return from_message(message)
         if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+            if self._behind is not None:
+                self._behind.discard((message.topic(), message.partition()))
             self._finish((message.topic(), message.partition()))
             return None
         place = f"{message.topic()}, partition {message.partition()}" if message.topic() else ", ".join(self.topics)
@@ -254,5 +278,27 @@ class Reader(Iterator[Record]):
     def __enter__(self) -> Reader:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.take_back()
         self.close()
+
+
+def _refuse_backwards(start: Any, until: Any) -> None:
+    """An end before the beginning is a slip, not an empty reading; offsets from the end compare among themselves."""
+    if type(start) is int and type(until) is int:
+        backwards = (start < 0) == (until < 0) and until < start
+    elif isinstance(start, datetime) and isinstance(until, datetime):
+        backwards = (to_milliseconds(until) or 0) < (to_milliseconds(start) or 0)
+    else:
+        return
+    if backwards:
+        raise UsageError(
+            operation="read", place="from there",
+            cause=f"the end ({_written(until)}) lies before the beginning ({_written(start)})",
+            next_step="Exchange them",
+        )
+
+
+def _written(place: int | datetime) -> str:
+    return str(place) if isinstance(place, int) else place.isoformat(" ", "seconds")

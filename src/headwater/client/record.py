@@ -50,6 +50,11 @@ def from_message(message: Any) -> Record:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """"1 record", "2 records"."""
+    return f"{number:d} {noun}" if number == 1 else f"{number:d} {noun}s"
+
+
 def to_bytes(content: bytes | bytearray | memoryview | str | None, what: str) -> bytes | None:
     """Text becomes UTF-8; anything that is neither text nor bytes is refused with the way to say it."""
     if content is None or isinstance(content, bytes):
@@ -61,7 +66,7 @@ def to_bytes(content: bytes | bytearray | memoryview | str | None, what: str) ->
     raise UsageError(
         operation="append a record",
         place=f"with this {what}",
-        cause=f"it is a {type(content).__name__}; a record holds bytes or text",
+        cause=f"its type is {type(content).__name__}; a record holds bytes or text",
         next_step="Encode it first, for example json.dumps(value)",
     )
 

@@ -4,6 +4,7 @@ Every call has the connection's deadline; an unknown name is NotFound with the n
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +12,17 @@ from headwater.client import librdkafka, offsets
 from headwater.client.connection import Connection, unknown
 from headwater.core.errors import NotFound, UsageError
 
+NAME_LENGTH_MAX = 249  # Kafka's: a partition's directory must be a file name
+SETTINGS = (  # Kafka's, to name what a typo meant; the broker decides
+    "cleanup.policy", "compression.gzip.level", "compression.lz4.level", "compression.type",
+    "compression.zstd.level", "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms",
+    "follower.replication.throttled.replicas", "index.interval.bytes", "leader.replication.throttled.replicas",
+    "local.retention.bytes", "local.retention.ms", "max.compaction.lag.ms", "max.message.bytes",
+    "message.timestamp.after.max.ms", "message.timestamp.before.max.ms", "message.timestamp.type",
+    "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "preallocate",
+    "remote.storage.enable", "retention.bytes", "retention.ms", "segment.bytes", "segment.index.bytes",
+    "segment.jitter.ms", "segment.ms", "unclean.leader.election.enable",
+)
 INTERNAL_PREFIX = "__"  # Kafka's own topics and ours
 
 
@@ -46,6 +58,15 @@ class TopicDescription(NamedTuple):
         return sum(partition.end - partition.start for partition in self.partitions)
 
 
+def require_name(name: str, operation: str) -> None:
+    """Kafka's rule for the names of topics, said before anything is sent."""
+    if name in (".", "..") or len(name) > NAME_LENGTH_MAX or not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        raise UsageError(
+            operation, place=repr(name), cause="a topic cannot have this name",
+            next_step=f"Use letters a-z and A-Z, digits, dot, underscore and hyphen, {NAME_LENGTH_MAX} at most.",
+        )
+
+
 class Topics:
     """The topics of one log."""
 
@@ -61,6 +82,7 @@ class Topics:
         self, name: str, partitions: int = -1, settings: Mapping[str, str] | None = None, replication: int = -1
     ) -> None:
         """-1 leaves the number to the broker; -1 for replication too."""
+        require_name(name, "create topic")
         connection = self._connection
         topic = librdkafka.load_admin().NewTopic(name, partitions, replication, config=dict(settings or {}))
         self._each(

@@ -8,7 +8,7 @@ says why, and only a restart, which believes the disk alone, ends it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from headwater.log.damage import Damage, RecoveryReport
 from headwater.log.journal import Journal
 from headwater.log.partition import Partition
 from headwater.log.retention import Retention
-from headwater.log.segment_writer import SegmentWriter
+from headwater.log.segment_writer import FILE_NAME_MAX, SegmentWriter
 from headwater.log.settings import LogSettings
 from headwater.log.topic import Topic
 from headwater.log.window import Queue, SegmentWork, Window
@@ -34,7 +34,9 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 _NAME_MAX = 249  # Kafka's: with "-<partition>" and a suffix it is still a file name
 _EVICTED_AT_ONCE = 8  # batches: memory stays full, and a loop does not run for each batch
 _HEAD_BYTES = journal_frame.HEAD_BYTES
-_CHECKPOINT_WINDOW_MAX = 8  # times window_bytes: a checkpoint waits for a queue no longer than this
+# Times window_bytes: a checkpoint waits for a queue no longer than this, unless it has waited for as much journal
+# again; under a load that never lets the queue get short the journal would grow without end.
+_CHECKPOINT_WINDOW_MAX = 8
 
 
 class Log:
@@ -141,7 +143,7 @@ class Log:
         for segment in partition.segments:
             self._forget_unwritten(partition, segment)
         if partition.on_disk or self.replaying:
-            away = f"{partition.folder}.{partition.topic.topic_id.hex()}-delete"
+            away = f"{self.root}/log/{_deleted_name(partition)}"
             self._operations += [("move_dir", partition.folder, away), ("remove_dir", away)]
 
     def add_partitions(self, topic: Topic, count: int) -> None:
@@ -255,7 +257,8 @@ class Log:
             return None
         bytes_max = self.settings.window_bytes
         wanted = self._checkpoint_wanted and self._checkpoint is None
-        if wanted and self._queue.bytes <= bytes_max * _CHECKPOINT_WINDOW_MAX:
+        overdue = self.journal.bytes_written - self._checkpoint_at >= 2 * self.settings.checkpoint_bytes
+        if wanted and (overdue or self._queue.bytes <= bytes_max * _CHECKPOINT_WINDOW_MAX):
             bytes_max = self._queue.bytes  # a checkpoint is taken when nothing is left behind this window
         entries, length = self._queue.take(bytes_max)
         window = Window(entries, length, self.journal.reserve(length))
@@ -272,9 +275,10 @@ class Log:
         self.journal.write(window.placement, len(window.entries), window.parts, window.length)
 
     def window_durable(self, window: Window) -> None:
-        """[loop] High watermarks move, callbacks run, waiting readers wake."""
+        """[loop] High watermarks move; then callbacks run and waiting readers wake, whatever one of them raises."""
         self._window = None
         self._durable_sequence = window.placement.sequence
+        self._durable_changes += len(window.entries)
         touched: dict[Partition, None] = {}
         for entry in window.entries:
             partition = entry[2]
@@ -293,16 +297,22 @@ class Log:
             self._checkpoint = (self._checkpoint_head(window.facts), window.lines)
         elif self.journal.bytes_written - self._checkpoint_at >= self.settings.checkpoint_bytes:
             self._checkpoint_wanted = True
-        self._durable_changes += len(window.entries)
-        self._run_callbacks()
+        self._tell(touched)
+
+    def _tell(self, touched: Iterable[Partition]) -> None:
+        """Everybody is told, also when one raises; the first fault is raised at the end."""
+        fault: Exception | None = None
+        waiting = self._callbacks
+        while waiting and waiting[0][0] <= self._durable_changes:
+            try:
+                waiting.popleft()[1]()
+            except Exception as error:
+                fault = fault or error
         if self.on_advance is not None:
             for partition in touched:
                 self.on_advance(partition)
-
-    def _run_callbacks(self) -> None:
-        callbacks = self._callbacks
-        while callbacks and callbacks[0][0] <= self._durable_changes:
-            callbacks.popleft()[1]()
+        if fault is not None:
+            raise fault
 
     def window_failed(self, window: Window, error: BaseException) -> None:
         """[loop] The end of acknowledging."""
@@ -541,6 +551,12 @@ class Log:
             if index.base:
                 index.prefix = None
 
+    def verify(self) -> list[Damage]:
+        """The deep check of everything in files: all of it is read. For tools and tests; commit first."""
+        from headwater.log.verify import verify
+
+        return verify(self)
+
     # time
 
     def tick(self) -> None:
@@ -567,6 +583,12 @@ class Log:
 
 def _nothing() -> None:
     pass
+
+
+def _deleted_name(partition: Partition) -> str:
+    """Kafka's UnifiedLog.logDeleteDirName: the topic's name is cut where the whole would be too long for a file."""
+    suffix = f"-{partition.index}.{partition.topic.topic_id.hex()}-delete"
+    return partition.topic.name[: FILE_NAME_MAX - len(suffix)] + suffix
 
 
 def _reason(error: BaseException) -> str:

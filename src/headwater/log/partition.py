@@ -103,7 +103,8 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        return self.producers.last_stable_offset(self.high_watermark)
+        """Never before the log start, as in Kafka: what an open transaction wrote there is gone."""
+        return max(self.producers.last_stable_offset(self.high_watermark), self.log_start_offset)
 
     @property
     def damage(self) -> list[Damage]:

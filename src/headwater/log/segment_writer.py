@@ -28,6 +28,8 @@ from headwater.log.journal import Journal, JournalFile
 
 RESERVE_FROM_BYTES = 1 << 20  # a file that has this much gets its space ahead: small partitions stay small
 RESERVE_BYTES = 16 << 20
+FILE_NAME_MAX = 255  # of every file system that matters
+QUARANTINE_NAME_MAX = FILE_NAME_MAX - 10  # room for a number
 
 Operation = tuple[Any, ...]
 
@@ -140,6 +142,8 @@ class SegmentWriter:
     def _move_dir(self, old: str, new: str) -> None:
         self._forget_dir(old)
         if self._disk.exists(old):
+            if self._disk.exists(new):  # the run before ended before remove_dir, and a replay made `old` again
+                remove_flat_dir(self._disk, new)
             self._disk.rename(old, new)
             self._dirty_dirs[os.path.dirname(new)] = None
 
@@ -202,7 +206,8 @@ def quarantine(disk: Disk, path: str, folder: str) -> str:
     """Where the damaged file is now."""
     disk.make_dir(folder)
     parent, name = os.path.split(path)
-    target = f"{folder}/{os.path.basename(parent)}.{name}"
+    kept = f"{os.path.basename(parent)}.{name}"[-QUARANTINE_NAME_MAX:]  # its end tells the partition and the file
+    target = f"{folder}/{kept}"
     number = 0
     while disk.exists(target if not number else f"{target}.{number}"):
         number += 1

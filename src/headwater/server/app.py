@@ -23,20 +23,22 @@ from headwater.broker.config import BrokerSettings
 from headwater.broker.state import Broker
 from headwater.core.clock import SystemClock
 from headwater.core.disk import RealDisk
-from headwater.core.endpoint import Endpoint, remove_endpoint, write_endpoint
-from headwater.core.errors import HeadwaterError
+from headwater.core.endpoint import Endpoint, read_endpoint, remove_endpoint, write_endpoint
+from headwater.core.errors import Conflict, HeadwaterError
 from headwater.log import Log, LogSettings
 from headwater.server.addresses import Address, listen, parse_address
 from headwater.server.engine import Engine
 from headwater.server.kafka_listener import CONNECTIONS_MAX, Limits
 from headwater.server.log_lines import LogLines
 from headwater.server.loops import new_loop
+from headwater.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from headwater.server.options import Options
 
 USERS_SECONDS = 0.5  # between two looks whether a shared broker still has users
-FILES_RESERVED = 512  # of the files that may be open: for the log, not for clients
+LOG_HANDLES_MAX = 512  # segment files that the log keeps open for writing, and as many for reading
+FILES_OTHER = 128  # files of the journal, the readers, the listeners, the pipes
 GC_THRESHOLDS = (50_000, 20, 100)  # the collector's full rounds stopped the loop for 20-44 ms, now 6 at most
 
 
@@ -47,9 +49,10 @@ def run(options: Options) -> int:
     try:
         return BrokerProcess(options, lines).run()
     except HeadwaterError as error:
-        tell_starter(options.ready_fd, error_line(error))
-        lines.say("cannot-start", str(error), exit_code=error.exit_code)
-        return error.exit_code
+        refusal = (isinstance(error, Conflict) and runs_already(options.data)) or error
+        tell_starter(options.ready_fd, error_line(refusal))
+        lines.say("cannot-start", str(refusal), exit_code=refusal.exit_code)
+        return refusal.exit_code
     except KeyboardInterrupt:
         return 130
 
@@ -65,6 +68,7 @@ class BrokerProcess:
         self._stop_reason = ""
         self._orphaned = False
         self._users: UsersLock | None = None
+        self._files = 0
         self._address: Address
 
     def run(self) -> int:
@@ -77,7 +81,8 @@ class BrokerProcess:
         if advertise is not None and not advertise.port:
             advertise = Address(advertise.host, port)  # "this name, whatever the port is"
         try:
-            log = Log.open(RealDisk(), options.data, self._clock, log_settings(settings))
+            self._files = raise_file_limit()
+            log = Log.open(RealDisk(), options.data, self._clock, log_settings(settings, self._files))
             self._report_recovery(log)
             broker = Broker.open(log, self._clock, settings)
         except BaseException:
@@ -97,7 +102,7 @@ class BrokerProcess:
         self, loop: asyncio.AbstractEventLoop, broker: Broker, sockets: list[socket.socket],
         settings: BrokerSettings, advertise: Address | None,
     ) -> None:  # fmt: skip
-        engine = Engine(loop, broker, self._clock, self._lines, limits_from(settings), advertise)
+        engine = Engine(loop, broker, self._clock, self._lines, limits_from(settings, self._files), advertise)
         loop.set_exception_handler(self._loop_error)
         self._stop_asked = asyncio.Event()
         self._watch_signals(loop)
@@ -116,7 +121,7 @@ class BrokerProcess:
         fenced = log.fenced
         try:
             log.close()
-        except OSError as error:
+        except (OSError, KafkaError) as error:
             fenced = fenced or str(error)
             self._lines.say("close-failed", f"the log could not be closed cleanly: {error}; the next start recovers it")
         remove_endpoint(options.data, os.getpid())
@@ -142,10 +147,11 @@ class BrokerProcess:
     def _report_recovery(self, log: Log) -> None:
         report = log.recovery
         if not report.clean and not report.created:
+            kept = "some of it is damaged" if report.damage else "everything acknowledged is there"
+            cut = f"; {report.cut_bytes} bytes that nobody was promised were cut" if report.cut_bytes else ""
             self._lines.say(
                 "recovered",
-                f"the last stop was not clean: recovered in {report.seconds:.2f} s, {report.cut_bytes} bytes that "
-                "nobody was promised were cut, leader epochs moved",
+                f"the last stop was not clean; {kept} (checked in {report.seconds:.2f} s{cut})",
                 seconds=report.seconds, cut_bytes=report.cut_bytes,
             )  # fmt: skip
 
@@ -217,20 +223,26 @@ class UsersLock:
         return True
 
 
-def log_settings(settings: BrokerSettings) -> LogSettings:
+def log_handles(files: int) -> int:
+    """Of the files that may be open, half are the log's: without a file it cannot write, and fences itself."""
+    return min(LOG_HANDLES_MAX, max(8, (files - FILES_OTHER) // 4))
+
+
+def log_settings(settings: BrokerSettings, files: int) -> LogSettings:
     """What the log needs to know of the broker's settings."""
     return LogSettings(
         topic_defaults=settings.topic_defaults(),
+        handles_max=log_handles(files),
         retention_check_ms=settings.log_retention_check_interval_ms,
         producer_id_expiration_ms=settings.producer_id_expiration_ms,
     )
 
 
-def limits_from(settings: BrokerSettings) -> Limits:
+def limits_from(settings: BrokerSettings, files: int) -> Limits:
     idle_ms = settings.connections_max_idle_ms
     return Limits(
         frame_bytes_max=settings.socket_request_max_bytes,
-        connections_max=min(CONNECTIONS_MAX, max(16, raise_file_limit() - FILES_RESERVED)),
+        connections_max=min(CONNECTIONS_MAX, max(16, files - 2 * log_handles(files) - FILES_OTHER)),
         idle_seconds=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
     )
 
@@ -240,7 +252,7 @@ def raise_file_limit() -> int:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = CONNECTIONS_MAX + FILES_RESERVED
+    most = CONNECTIONS_MAX + 2 * LOG_HANDLES_MAX + FILES_OTHER
     wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
@@ -259,6 +271,17 @@ def reachable(host: str) -> str:
 def on_signal_end_at_once() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(130))
+
+
+def runs_already(data: str) -> Conflict | None:
+    """A port or a directory in use is most often our own broker, started a second time."""
+    found = read_endpoint(data)
+    if found is None or found.pid == os.getpid() or not found.is_alive():
+        return None
+    return Conflict(
+        "start a second broker", cause=f"headwater already runs on {data} at {found.address} (pid {found.pid})",
+        next_step=f"Use that one, stop it (kill {found.pid}), or give both: --data DIR --listen 127.0.0.1:0",
+    )  # fmt: skip
 
 
 def tell_starter(ready_fd: int | None, line: str) -> None:

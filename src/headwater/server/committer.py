@@ -137,7 +137,7 @@ class Committer:
         self._gather_segments()
 
     def tick(self) -> None:
-        """Every second: retention, timed rolls; what they leave to do is gathered."""
+        """Every second: retention; what it leaves to do is gathered."""
         self._log.tick()
         self.pulse()
         self._gather_segments()

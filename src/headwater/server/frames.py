@@ -20,7 +20,7 @@ from headwater.server.budget import Budget
 
 SCRATCH_BYTES = 256 * 1024  # one read of a fast connection; larger brought nothing
 TIGHT_BYTES = 4 * 1024  # a read while memory is short: enough to see what is coming
-STEP_BYTES = 64 * 1024  # what a connection may make us allocate with four bytes
+STEP_BYTES = 4 * 1024  # what four bytes may make us allocate: 10,000 half-open connections must fit in the budget
 LENGTH = struct.Struct(">i").unpack_from
 GROWTH = 16  # at most this many times what has arrived
 

@@ -15,6 +15,7 @@ from headwater.core.clock import Clock
 
 BURST_LINES = 5  # enough to see a pattern
 INTERVAL_MS = 10_000  # then six lines a minute per event
+BUGS_MAX = 200  # places that have a share of their own: their names may hold what a client sent
 
 
 class LogLines:
@@ -53,6 +54,8 @@ class LogLines:
         """A fault of ours: the traceback, once per place and kind in a while."""
         text = "".join(traceback.format_exception(error))
         name = f"bug {where} {type(error).__name__}"
+        if name not in self._allowances and len(self._allowances) >= BUGS_MAX:
+            name = "bug"
         allowance = self._allowances.get(name)
         if allowance is None:
             allowance = self._allowances[name] = Allowance(self._clock.monotonic_ms(), burst=1)

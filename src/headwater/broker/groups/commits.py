@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit: before, an unknown group was an illegal generation
 NO_RETENTION = -1
+TIMESTAMP_MAX = (1 << 63) - 1  # who asks for "for ever" with the largest number gets it
 
 
 class Identity(NamedTuple):
@@ -114,7 +115,7 @@ def _judge(
     groups: Groups, group_id: str, asked: Sequence[Asked], retention_ms: int
 ) -> tuple[list[ErrorCode], list[Change]]:
     now_ms = groups.clock.wall_ms()
-    expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else now_ms + retention_ms
+    expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else min(now_ms + retention_ms, TIMESTAMP_MAX)
     errors: list[ErrorCode] = []
     changes: list[Change] = []
     for each in asked:

@@ -18,6 +18,7 @@ from headwater.broker.groups.records import OffsetKey, Record
 from headwater.broker.groups.sessions import touch
 from headwater.broker.internal_topics import CONSUMER_OFFSETS, Durable, InternalTopic
 from headwater.wire import batch
+from headwater.wire.schema import Malformed
 
 if TYPE_CHECKING:
     from headwater.broker.groups.members import Member
@@ -61,6 +62,8 @@ class Groups:
     # ------------------------------------------------------------------- groups
 
     def get(self, group_id: str) -> Group | None:
+        """KafkaError if what was known of the group could not be loaded."""
+        self.topic.check(group_id)
         return self.by_id.get(group_id)
 
     def create(self, group_id: str) -> Group:
@@ -148,15 +151,16 @@ class Groups:
     def end_transaction(self, partition: Partition, producer_id: int, *, commit: bool) -> None:
         """The marker of this producer was appended to ``partition``: its offsets count, or never were."""
         key = (partition.index, producer_id)
+        ended, after = self.pending.of_key(key), partition.log_end_offset
         if commit:
-            for group, topic, index, committed in self.pending.of_key(key):
+            for group, topic, index, committed in ended:
                 self._commit_pending(self.latest, group, topic, index, committed)
 
         def durable() -> None:
             if commit:
-                for group, topic, index, committed in self.pending.of_key(key):
+                for group, topic, index, committed in ended:
                     self._commit_pending(self.visible, group, topic, index, committed)
-            self.pending.end(key)
+            self.pending.end(key, after)
 
         self.durable.then(durable, nothing)
 
@@ -198,10 +202,7 @@ class Groups:
 
     def load(self) -> None:
         """Everything as ``__consumer_offsets`` has it; then the deadlines begin to run."""
-        topic = self.topic.existing
-        if topic is not None:
-            for partition in topic.partitions:
-                self._load_partition(partition)
+        self.topic.load(self._load_partition, self._forget_partition)
         self.visible = self.latest.copy()
         for group in list(self.by_id.values()):
             for member in group.members.values():
@@ -219,10 +220,21 @@ class Groups:
                 continue
             producer_id = header.producer_id if header.is_transactional else -1
             for record in batch.records(view):
-                if record.key is not None:
+                if record.key is None:
+                    continue
+                try:
                     records.load_record(
                         self, partition.index, record.offset, producer_id, record.key, record.value
                     )
+                except (ValueError, AssertionError, Malformed) as error:
+                    self.topic.name_bad_record(partition, record, error)
+
+    def _forget_partition(self, index: int) -> None:
+        for group_id in [name for name in self.by_id if self.topic.index_of(name) == index]:
+            del self.by_id[group_id]
+        for group_id in [name for name in self.latest.groups if self.topic.index_of(name) == index]:
+            self.latest.remove_group(group_id)
+        self.pending.forget_partition(index)
 
     def _load_marker(self, key: tuple[int, int], *, commit: bool) -> None:
         if commit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.broker import wall_clock
 from headwater.broker.groups import records
 from headwater.broker.groups.group import EMPTY, NO_TIMESTAMP, STABLE, Group
 from headwater.broker.groups.records import OffsetKey
@@ -18,8 +19,8 @@ MINUTE_MS = 60_000
 
 def schedule(groups: Groups) -> None:
     def due() -> None:
+        schedule(groups)  # first: a fault in one round must not be the last round
         clean(groups)
-        schedule(groups)
 
     interval_ms = groups.settings.offsets_retention_check_interval_ms
     groups.timers.at(groups.clock.monotonic_ms() + interval_ms, due)
@@ -27,7 +28,7 @@ def schedule(groups: Groups) -> None:
 
 def clean(groups: Groups) -> None:
     """One round over all groups: expired offsets go; an empty group without offsets goes with them."""
-    if groups.log.fenced is not None:
+    if groups.log.fenced is not None or not wall_clock.is_believed(groups.log):
         return
     now_ms = groups.clock.wall_ms()
     for group in list(groups.by_id.values()):

@@ -101,13 +101,22 @@ class PendingOffsets:
             return []
         return [(group, *entry) for group in list(view.groups) for entry in view.of_group(group)]
 
-    def end(self, key: tuple[int, int]) -> None:
+    def end(self, key: tuple[int, int], after: int | None = None) -> None:
+        """Forget what stands before ``after``: the producer's next transaction may have begun behind its marker."""
+        kept = [] if after is None else [entry for entry in self.of_key(key) if entry[3].record_offset >= after]
         self._open.pop(key, None)
         for group in self._groups_of.pop(key, ()):
             keys = self._keys_of[group]
             keys.discard(key)
             if not keys:
                 del self._keys_of[group]
+        for entry in kept:
+            self.put(key, *entry)
+
+    def forget_partition(self, index: int) -> None:
+        """Of one partition of __consumer_offsets: it could not be loaded."""
+        for key in [key for key in self._open if key[0] == index]:
+            self.end(key)
 
     def is_open(self, group: str) -> bool:
         return group in self._keys_of

@@ -45,10 +45,10 @@ def delete_groups(
 
 
 def _delete(broker: Broker, name: str) -> ErrorCode:
-    group = broker.groups.get(name)
-    if group is None:
-        return ErrorCode.GROUP_ID_NOT_FOUND
     try:
+        group = broker.groups.get(name)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         group.check_deletable()
     except KafkaError as error:
         return error.code

@@ -43,7 +43,10 @@ def describe_groups(
 
 
 def _describe(broker: Broker, group_id: str, version: int) -> DescribedGroup:
-    group = broker.groups.get(group_id)
+    try:
+        group = broker.groups.get(group_id)
+    except KafkaError as error:
+        return DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
     if group is None:
         if version < NOT_FOUND_SINCE:
             return DescribedGroup(group_id=group_id, group_state="Dead")

@@ -40,7 +40,10 @@ def describe_transactions(
 def _describe(broker: Broker, transactional_id: str) -> TransactionState:
     if not transactional_id:
         return TransactionState(transactional_id="", error_code=ErrorCode.INVALID_REQUEST)
-    transaction = broker.transactions.by_id.get(transactional_id)
+    try:
+        transaction = broker.transactions.get(transactional_id)
+    except KafkaError as error:
+        return TransactionState(transactional_id=transactional_id, error_code=error.code)
     if transaction is None:
         return TransactionState(
             transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

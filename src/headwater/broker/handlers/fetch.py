@@ -211,6 +211,9 @@ class _Fetch:
                 self.broker.report_bug("Fetch from the disk", results)
                 results = [KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(jobs)
             for (place, _, most), found in zip(jobs, results, strict=True):
+                if self.asked[place].partition.deleted:
+                    # A new topic of its name has files of the same names: who knows whose were read.
+                    found = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 if isinstance(found, KafkaError):
                     self.must_answer = True
                     self.answers[place] = self._refusal(self.asked[place], found.code)

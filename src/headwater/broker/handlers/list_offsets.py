@@ -32,7 +32,7 @@ SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIE
 READ_COMMITTED = 1
 LEADER_EPOCHS_SINCE = 4
 
-Job = tuple[ListOffsetsPartitionResponse, "ReadJob[Any]"]
+Job = tuple[ListOffsetsPartitionResponse, "Partition", "ReadJob[Any]"]
 
 
 def refused(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
@@ -134,7 +134,7 @@ def _search(
     else:
         found = partition.offset_by_time(timestamp, limit)
     if isinstance(found, ReadJob):
-        jobs.append((answer, found))
+        jobs.append((answer, partition, found))
     else:
         _fill(answer, found)
 
@@ -149,7 +149,7 @@ def _run(broker: Broker, jobs: list[Job], finish: Callable[[], None]) -> None:
 
     def read() -> list[Any]:
         results: list[Any] = []
-        for _, job in jobs:
+        for _, _, job in jobs:
             try:
                 results.append(job.run())
             except KafkaError as error:
@@ -160,8 +160,10 @@ def _run(broker: Broker, jobs: list[Job], finish: Callable[[], None]) -> None:
         if isinstance(results, Exception):
             broker.report_bug("ListOffsets from the disk", results)
             results = [KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(jobs)
-        for (answer, _), result in zip(jobs, results, strict=True):
-            if isinstance(result, KafkaError):
+        for (answer, partition, _), result in zip(jobs, results, strict=True):
+            if partition.deleted:
+                answer.error_code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif isinstance(result, KafkaError):
                 answer.error_code = int(result.code)
             else:
                 _fill(answer, result)

@@ -63,6 +63,8 @@ def refused(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespon
 def offset_fetch(
     broker: Broker, request: OffsetFetchRequest, context: Context
 ) -> OffsetFetchResponse | Later[OffsetFetchResponse]:
+    for group_id in [request.group_id, *(group.group_id for group in request.groups)]:
+        broker.groups.topic.check(group_id)
     if not request.require_stable:
         return _answer(broker, request, context.api_version)
     # "Stable" promises to include every commit before the question: wait until none is under way.

@@ -35,6 +35,7 @@ TRANSACTIONAL = 0x10
 LENGTH_MIN = 14  # what the oldest record format would need
 ERRORS_SHOWN = 3  # in Kafka's sentence about bad records; the list has all of them
 ZSTD, ZSTD_SINCE = 4, 7
+PINNED_MAX = 8  # times its own size: what a batch in memory may keep of the request that it came in
 
 # What Kafka answers without a log start offset: the batch never came near the log.
 NOT_IN_LOG = (
@@ -195,7 +196,7 @@ class _Append:
             raise
         if header.attributes & TRANSACTIONAL:
             self._verify(header, partition)
-        appended = partition.append(view, header)
+        appended = partition.append(_on_its_own(view), header)
         self.appended = True
         log_append_time_ms = appended.log_append_time_ms
         if appended.duplicate:
@@ -244,6 +245,12 @@ def _without_tail(records: Any) -> memoryview:
     if rest < 12 or _INT32.unpack_from(view, size + 8)[0] + 12 > rest:
         return view[:size]
     return view
+
+
+def _on_its_own(view: memoryview) -> memoryview:
+    """The batch outlives its request (queue, tail): a small part of a large request must not keep all of it."""
+    whole: Any = view.obj
+    return memoryview(bytearray(view)) if len(whole) > PINNED_MAX * len(view) else view
 
 
 def _explained(code: ErrorCode, view: memoryview) -> KafkaError:

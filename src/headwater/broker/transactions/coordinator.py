@@ -27,6 +27,7 @@ from headwater.broker.transactions.transaction import (
 )
 from headwater.wire import batch
 from headwater.wire.errors import ErrorCode, KafkaError
+from headwater.wire.schema import Malformed
 
 if TYPE_CHECKING:
     from headwater.broker.state import Broker
@@ -63,6 +64,11 @@ class Transactions:
         )
         self.by_id: dict[str, Transaction] = {}
 
+    def get(self, transactional_id: str) -> Transaction | None:
+        """KafkaError if what was known of the id could not be loaded."""
+        self.topic.check(transactional_id)
+        return self.by_id.get(transactional_id)
+
     # ---------------------------------------------------------------- producers
 
     def init_producer(
@@ -77,7 +83,7 @@ class Transactions:
         if not 0 < timeout_ms <= self.settings.transaction_max_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         self.refuse_if_fenced()
-        transaction = self.by_id.get(transactional_id)
+        transaction = self.get(transactional_id)
         if transaction is None:
             now_ms = self.clock.wall_ms()
             transaction = Transaction(transactional_id, self.producer_ids.take(), timeout_ms, now_ms)
@@ -201,7 +207,7 @@ class Transactions:
         """Commit or abort; (producer id, epoch) under which the producer goes on."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        transaction = self.by_id.get(transactional_id)
+        transaction = self.get(transactional_id)
         if transaction is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         decide = judge_with_bump if bump else judge
@@ -214,10 +220,7 @@ class Transactions:
 
     def load(self) -> None:
         """Everything as ``__transaction_state`` has it; what Kafka left half done is done."""
-        topic = self.topic.existing
-        if topic is not None:
-            for partition in topic.partitions:
-                self._load_partition(partition)
+        self.topic.load(self._load_partition, self._forget_partition)
         for transaction in self.by_id.values():
             self.producer_ids.used_elsewhere(max(transaction.producer_id, transaction.next_producer_id))
             if transaction.is_completing:
@@ -230,14 +233,21 @@ class Transactions:
             if batch.parse_header(view).is_control:
                 continue
             for record in batch.records(view):
-                transactional_id = None if record.key is None else transactional_id_of(record.key)
-                if transactional_id is None:
-                    continue
-                if record.value is None:
-                    self.by_id.pop(transactional_id, None)
-                else:
-                    loaded = transaction_from(transactional_id, record.value, now_ms, wall_ms)
-                    self.by_id[transactional_id] = loaded
+                try:
+                    transactional_id = None if record.key is None else transactional_id_of(record.key)
+                    if transactional_id is None:
+                        continue
+                    if record.value is None:
+                        self.by_id.pop(transactional_id, None)
+                    else:
+                        loaded = transaction_from(transactional_id, record.value, now_ms, wall_ms)
+                        self.by_id[transactional_id] = loaded
+                except (ValueError, AssertionError, Malformed) as error:
+                    self.topic.name_bad_record(partition, record, error)
+
+    def _forget_partition(self, index: int) -> None:
+        for transactional_id in [name for name in self.by_id if self.topic.index_of(name) == index]:
+            del self.by_id[transactional_id]
 
     # ------------------------------------------------------------------ helpers
 
@@ -245,7 +255,7 @@ class Transactions:
         """The transaction, if this producer owns it and it is not just ending."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        transaction = self.by_id.get(transactional_id)
+        transaction = self.get(transactional_id)
         if transaction is None or transaction.producer_id != producer_id:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if transaction.producer_epoch != producer_epoch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater.broker import wall_clock
 from headwater.broker.transactions.records import tombstone
 from headwater.broker.transactions.transaction import DEAD, MAY_EXPIRE, ONGOING
 
@@ -23,8 +24,8 @@ def schedule(transactions: Transactions) -> None:
 def _every(transactions: Transactions, interval_ms: int, round_: Callable[[Transactions], None]) -> None:
     def due() -> None:
         if transactions.log.fenced is None:
+            _every(transactions, interval_ms, round_)  # first: a fault in one round must not be the last round
             round_(transactions)
-            _every(transactions, interval_ms, round_)
 
     transactions.broker.after(interval_ms, due)
 
@@ -38,6 +39,8 @@ def abort_timed_out(transactions: Transactions) -> None:
 
 
 def remove_expired(transactions: Transactions) -> None:
+    if not wall_clock.is_believed(transactions.log):
+        return
     oldest_ms = transactions.clock.wall_ms() - transactions.settings.transactional_id_expiration_ms
     for transaction in list(transactions.by_id.values()):
         if transaction.state in MAY_EXPIRE and transaction.last_update_ms <= oldest_ms:
