@@ -37,6 +37,16 @@ class TestTimeout(BaseException):
     __test__ = False
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--plant", metavar="NAME", help="a fault to plant: the checker that knows it must then fail")
+
+
+@pytest.fixture
+def plant(request: pytest.FixtureRequest) -> str:
+    """The fault that `--plant NAME` asks for; a checker plants it if it knows the name."""
+    return str(request.config.getoption("--plant") or "")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """An installed headwater brings its plugin by entry point; a bare checkout loads the same module here."""
     plugins = config.pluginmanager

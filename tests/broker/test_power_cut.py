@@ -78,8 +78,12 @@ def check_image(run: Run, image: FaultyDisk, image_seed: int, *, keep: bool) -> 
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_power_cut_takes_back_nothing_that_the_broker_said(seed: int) -> None:
+def test_a_power_cut_takes_back_nothing_that_the_broker_said(
+    seed: int, plant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     operations = operations_of(seed)
+    if plant in PLANTS:
+        PLANTS[plant](monkeypatch)
     stride = max(operations // 20, 1)
     for crash_at in range(1 + seed * 2, operations + 1, stride):
         crash_and_check(seed, crash_at, 3)

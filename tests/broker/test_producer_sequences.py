@@ -180,7 +180,9 @@ def thorough(times: int) -> settings:
 
 
 @pytest.mark.timeout(300)
-def test_any_order_is_answered_as_the_model_says() -> None:
+def test_any_order_is_answered_as_the_model_says(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if plant in PLANTS:
+        PLANTS[plant](monkeypatch)
     run_state_machine_as_test(Producers, settings=thorough(17))
 
 
@@ -212,9 +214,17 @@ def never_expire(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "expire", lambda self, now_ms, expiration_ms: 0)
 
 
-@pytest.mark.parametrize("plant", [forget, keep_four, never_wrap, never_expire], ids=lambda plant: plant.__name__)
-def test_the_model_notices(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
+PLANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "repetitions-are-forgotten": forget,
+    "four-batches-kept": keep_four,
+    "sequences-never-wrap": never_wrap,
+    "producers-never-expire": never_expire,
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_the_model_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTS[name](monkeypatch)
     fast = settings(
         thorough(4), derandomize=True, database=None, phases=[Phase.generate], report_multiple_bugs=False
     )  # fmt: skip

@@ -58,12 +58,20 @@ def operations_of(seed: int) -> int:
     return operations
 
 
+PLANTS: dict[str, tuple[dict[str, bool], bool]] = {
+    "a-sync-that-lies": ({"ignore_sync": True}, False),
+    "no-dir-sync": ({"ignore_sync_dir": True}, False),
+    "ack-before-sync": ({}, True),
+}
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_power_cut_at_every_disk_operation_keeps_what_was_acknowledged(seed: int) -> None:
+def test_power_cut_at_every_disk_operation_keeps_what_was_acknowledged(seed: int, plant: str) -> None:
+    options, early = PLANTS.get(plant, ({}, False))
     operations = operations_of(seed)
     stride = max(operations // 60, 1)
     for crash_at in range(1 + seed, operations + 1, stride):
-        crash_and_check(seed, crash_at, 3, disk_options={})
+        crash_and_check(seed, crash_at, 3, disk_options=options, early=early)
 
 
 @pytest.mark.slow
@@ -73,11 +81,7 @@ def test_power_cut_at_every_single_operation_with_six_images(seed: int) -> None:
         crash_and_check(seed, crash_at, 6, disk_options={})
 
 
-@pytest.mark.parametrize(
-    ("options", "early"),
-    [({"ignore_sync": True}, False), ({"ignore_sync_dir": True}, False), ({}, True)],
-    ids=["a-sync-that-lies", "no-dir-sync", "ack-before-sync"],
-)
+@pytest.mark.parametrize(("options", "early"), PLANTS.values(), ids=PLANTS)
 def test_the_checker_notices(options: dict[str, bool], early: bool) -> None:
     """Planted faults: what the checks above are worth."""
     operations = operations_of(4)

@@ -11,6 +11,7 @@ of appearance, so that "the same id again" is still compared. No other differenc
 
 from __future__ import annotations
 
+import copy
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -195,6 +196,27 @@ def run(name: str, address: str, prefix: str) -> list[tuple[str, Tree]]:
     finally:
         session.close()
     return session.transcript
+
+
+def planted(transcript: list[tuple[str, Tree]], name: str) -> list[tuple[str, Tree]]:
+    """The transcript with a fault: `number` changes the first number in it, `silence` drops an answer."""
+    if name == "silence":
+        return transcript[:-1]
+    copied = copy.deepcopy(transcript)
+    if name == "number":
+        assert any(_raise_a_number(tree) for _, tree in copied), "there is no number to change"
+    return copied
+
+
+def _raise_a_number(tree: Tree) -> bool:
+    places = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for place, value in places:
+        if type(value) is int:
+            tree[place] = value + 1
+            return True
+        if _raise_a_number(value):
+            return True
+    return False
 
 
 def differences(theirs: list[tuple[str, Tree]], ours: list[tuple[str, Tree]]) -> list[str]:
