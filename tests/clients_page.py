@@ -62,7 +62,7 @@ def read(reports: Iterable[Path]) -> list[Ran]:
 def page(every: Sequence[Ran], known: Sequence[Client]) -> str:
     lines = [HEAD]
     for client in known:
-        rows = [ran for ran in every if ran.module == client.module and client.picked in ran.name]
+        rows = sorted(ran for ran in every if ran.module == client.module and client.picked in ran.name)
         if rows:
             lines += [f"## {client.title}\n", "| what | result |", "|---|---|"]
             lines += [f"| {sentence(ran.name, client.picked)} | {ran.result} |" for ran in rows]

@@ -451,7 +451,8 @@ def test_the_runner_counts_and_its_last_line_and_exit_code_say_so(
         (tmp_path / name).write_text(text)
     shutil.copy(ROOT / "tests/run.py", tmp_path / "tests/run.py")
     environment = {**os.environ, "CI": ci}
-    environment.pop("PYTEST_ADDOPTS", None)
+    for name in ("PYTEST_ADDOPTS", "HEADWATER_WRITE_DOCS"):
+        environment.pop(name, None)
     for name in [name for name in environment if name.startswith("PYTEST_")]:
         del environment[name]
     done = subprocess.run(
