@@ -42,7 +42,7 @@ class CountingDisk(RealDisk):
 
 
 def settings() -> LogSettings:
-    return LogSettings(checkpoint_bytes=CHECKPOINT_BYTES)
+    return LogSettings(checkpoint_bytes=CHECKPOINT_BYTES, handles_max=128)  # below the usual limit of open files
 
 
 def written(root: str, total_bytes: int) -> list[int]:

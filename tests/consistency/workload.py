@@ -156,6 +156,7 @@ class Workload:
                 reads = _messages(consumer, 200, 0.1)
                 self._note_poll("poll", name, begin, reads, fresh=state["fresh"])
                 state["fresh"] = False if reads else state["fresh"]
+            _settle(consumer)
             consumer.close()
 
     def _poll(self, consumer: Consumer, name: str, fresh: bool) -> bool:
@@ -195,6 +196,13 @@ class Workload:
             self.problems.append(f"the final read did not reach the end: {ends}")
         consumer.close()
         return Event("final", "ok", "final", begin, time.monotonic(), read=tuple(reads), fresh=True)
+
+
+def _settle(consumer: Consumer) -> None:
+    """An assignment that arrives during close() stops librdkafka 2.16, and Python with it: let it come before."""
+    deadline = time.monotonic() + 10
+    while not consumer.assignment() and time.monotonic() < deadline:
+        consumer.poll(0.1)
 
 
 def _places(ends: dict[Partition, int]) -> Iterator[TopicPartition]:

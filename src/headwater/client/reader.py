@@ -21,6 +21,7 @@ from headwater.core.errors import Unavailable, UsageError
 
 BATCH_RECORDS = 500  # what is taken from librdkafka's queue at a time
 POLL_SECONDS = 0.1  # one wait inside librdkafka: the most that Ctrl-C or a cancellation has to wait
+SETTLE_SECONDS = 5.0  # longer than Kafka's group.initial.rebalance.delay.ms
 LEAVE_SECONDS = 2.0  # leaving the group politely; afterwards the group's session timeout does it
 BOUNDED_WAIT_MS = 20  # the broker's long poll when a reading ends at the end: it tells where that is
 
@@ -267,6 +268,7 @@ class Reader(Iterator[Record]):
         if self.consumer is None or self.connection.forked:
             return
         self._store()
+        self._settle()
         consumer = self.consumer
         try:
             librdkafka.bounded(
@@ -274,6 +276,13 @@ class Reader(Iterator[Record]):
             )
         except Unavailable:
             pass  # the broker is away: its session timeout ends this member
+
+    def _settle(self) -> None:
+        """Wait for the first assignment: one that arrives during close() stops librdkafka 2.16 for good, and the
+        whole interpreter with it, since confluent-kafka holds its lock there."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self.group is not None and self._behind is None and time.monotonic() < deadline:
+            librdkafka.interruptible(self.consumer.poll, 0.05)
 
     def __enter__(self) -> Reader:
         return self
