@@ -202,9 +202,10 @@ def planted(transcript: list[tuple[str, Tree]], name: str) -> list[tuple[str, Tr
     """The transcript with a fault: `number` changes the first number in it, `silence` drops an answer."""
     if name == "silence":
         return transcript[:-1]
+    if name != "number":
+        return transcript
     copied = copy.deepcopy(transcript)
-    if name == "number":
-        assert any(_raise_a_number(tree) for _, tree in copied), "there is no number to change"
+    assert any(_raise_a_number(tree) for _, tree in copied), "there is no number to change"
     return copied
 
 
